@@ -1,0 +1,1 @@
+//! The audit log: hash-chained JSON lines.

@@ -1,0 +1,3 @@
+//! The binary: parse, wire together, run.
+
+fn main() {}

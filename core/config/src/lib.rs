@@ -1,0 +1,1 @@
+//! Configuration, text to meaning.

@@ -1,0 +1,73 @@
+//! What is asked for.
+
+use serde::Serialize;
+
+/// What a call wants, in the caller's own words: not looked up yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Tool, resource or prompt.
+    pub kind: Kind,
+    /// The name as the caller wrote it, for example `linear__list_issues`.
+    pub name: String,
+}
+
+/// The three things a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Runs something: `tools/call`.
+    Tool,
+    /// Reads something: `resources/read`.
+    Resource,
+    /// Fills in a template of messages: `prompts/get`.
+    Prompt,
+}
+
+// === impl Target ===
+
+impl Target {
+    /// A tool, by any spelling of its id.
+    pub fn tool(name: impl Into<String>) -> Self {
+        Self { kind: Kind::Tool, name: name.into() }
+    }
+
+    /// A resource, as `server:uri`.
+    pub fn resource(name: impl Into<String>) -> Self {
+        Self { kind: Kind::Resource, name: name.into() }
+    }
+
+    /// A prompt, by any spelling of its id.
+    pub fn prompt(name: impl Into<String>) -> Self {
+        Self { kind: Kind::Prompt, name: name.into() }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The word for one of these in messages and in the audit log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// The method that uses one.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/call",
+            Self::Resource => "resources/read",
+            Self::Prompt => "prompts/get",
+        }
+    }
+
+    /// The member of the request's params that names the item.
+    pub fn name_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+        }
+    }
+}

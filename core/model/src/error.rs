@@ -1,0 +1,275 @@
+//! How a call can fail.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{Kind, ServerName};
+
+/// A failed call.
+///
+/// `Display` names the failure without its cause; print the cause chain where it is shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// Nobody offers an item of that name.
+    #[error("no {kind} named `{name}`", kind = kind.as_str())]
+    Unknown {
+        /// Tool, resource or prompt.
+        kind: Kind,
+        /// The name as the caller wrote it.
+        name: String,
+        /// Names that look like it, nearest first.
+        nearest: Vec<String>,
+    },
+    /// The arguments cannot be sent as they are.
+    #[error("invalid arguments for `{item}`: {problem}")]
+    InvalidArguments {
+        /// The item asked for.
+        item: String,
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// A rule forbids the call.
+    #[error("`{item}` is denied by rule `{rule}`")]
+    Denied {
+        /// The item asked for.
+        item: String,
+        /// The rule that forbade it.
+        rule: String,
+    },
+    /// The operator said no, or nobody was there to ask.
+    #[error("`{item}` needs an approval and got none (rule `{rule}`)")]
+    NotApproved {
+        /// The item asked for.
+        item: String,
+        /// The rule that asked.
+        rule: String,
+    },
+    /// The session has used up its calls.
+    #[error("the quota of {limit} calls for this session is used up")]
+    QuotaExceeded {
+        /// Calls allowed.
+        limit: u32,
+    },
+    /// The server cannot be used at all: it did not start, or its connection broke.
+    #[error("server `{server}` is not usable: {reason}")]
+    Unreachable {
+        /// The server asked.
+        server: ServerName,
+        /// What is known about why.
+        reason: String,
+    },
+    /// The server went away while a call that may write was in flight.
+    #[error("server `{server}` went away during the call; whether it took effect is not known")]
+    OutcomeUnknown {
+        /// The server asked.
+        server: ServerName,
+        /// What is known about why it went away.
+        reason: String,
+    },
+    /// The server took longer than its limit.
+    #[error("server `{server}` did not answer within {limit:?}")]
+    TimedOut {
+        /// The server asked.
+        server: ServerName,
+        /// How long was waited.
+        limit: Duration,
+        /// Whether trying again could run a write twice.
+        may_have_run: bool,
+    },
+    /// The server answered with a JSON-RPC error.
+    #[error("server `{server}` answered with error {code}: {message}")]
+    Server {
+        /// The server asked.
+        server: ServerName,
+        /// Its JSON-RPC code.
+        code: i64,
+        /// Its words.
+        message: String,
+    },
+    /// The answer is larger than the limit.
+    #[error("the answer of `{item}` has {size} bytes; the limit is {limit}")]
+    AnswerTooLarge {
+        /// The item asked for.
+        item: String,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// What the server sent is not what the protocol says.
+    #[error("server `{server}` sent something that is not MCP: {problem}")]
+    Protocol {
+        /// The server asked.
+        server: ServerName,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The stable, machine-readable class of a [`CallError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// Worth trying again.
+    Transient,
+    /// Too many calls in too little time.
+    RateLimited,
+    /// The server failed.
+    ServerError,
+    /// The arguments are wrong.
+    InvalidInput,
+    /// A login is missing or no longer good.
+    AuthFailure,
+    /// No such thing.
+    NotFound,
+    /// A rule or a person refused.
+    PolicyBlocked,
+    /// The quota is spent.
+    QuotaBlocked,
+    /// The server died with a write in flight.
+    OutcomeUnknown,
+}
+
+// === impl CallError ===
+
+impl CallError {
+    /// The class of this error. Exhaustive on purpose: a new error must choose its class.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown { .. } => ErrorCode::NotFound,
+            Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
+            Self::Denied { .. } | Self::NotApproved { .. } => ErrorCode::PolicyBlocked,
+            Self::QuotaExceeded { .. } => ErrorCode::QuotaBlocked,
+            Self::Unreachable { .. } | Self::TimedOut { .. } => ErrorCode::Transient,
+            Self::OutcomeUnknown { .. } => ErrorCode::OutcomeUnknown,
+            Self::Server { code, .. } => code_of_json_rpc(*code),
+            Self::AnswerTooLarge { .. } | Self::Protocol { .. } => ErrorCode::ServerError,
+        }
+    }
+
+    /// Whether the same call may succeed later without running anything twice.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::TimedOut { may_have_run, .. } => !may_have_run,
+            // What a server says failed inside it may have happened in part.
+            Self::Server { .. } | Self::AnswerTooLarge { .. } | Self::Protocol { .. } => false,
+            Self::Unknown { .. }
+            | Self::InvalidArguments { .. }
+            | Self::Denied { .. }
+            | Self::NotApproved { .. }
+            | Self::QuotaExceeded { .. }
+            | Self::Unreachable { .. }
+            | Self::OutcomeUnknown { .. } => self.code().retryable(),
+        }
+    }
+
+    /// What the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { nearest, .. } => match nearest.as_slice() {
+                [] => Some("`capstan tools` lists what there is".to_owned()),
+                names => Some(format!("did you mean {}?", quoted_list(names))),
+            },
+            Self::InvalidArguments { item, .. } => {
+                Some(format!("`capstan tools {item}` shows what it takes"))
+            }
+            Self::Denied { item, .. } => {
+                Some(format!("`capstan why {item}` shows every rule that speaks of it"))
+            }
+            Self::NotApproved { item, .. } => Some(format!(
+                "to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`"
+            )),
+            Self::QuotaExceeded { .. } => {
+                Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
+            }
+            Self::Unreachable { server, .. } | Self::OutcomeUnknown { server, .. } => {
+                Some(format!("`capstan doctor {server}` starts it and says what is wrong"))
+            }
+            Self::TimedOut { server, .. } => {
+                Some(format!("raise `timeout` under `[servers.{server}]`"))
+            }
+            Self::AnswerTooLarge { .. } => {
+                Some("raise `max_answer` under `[screen]`, or ask for less".to_owned())
+            }
+            Self::Server { .. } | Self::Protocol { .. } => None,
+        }
+    }
+}
+
+/// The class of a server's JSON-RPC error code.
+fn code_of_json_rpc(code: i64) -> ErrorCode {
+    match code {
+        -32602 | -32600 => ErrorCode::InvalidInput,
+        -32601 | -32002 => ErrorCode::NotFound,
+        _ => ErrorCode::ServerError,
+    }
+}
+
+fn quoted_list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+// === impl ErrorCode ===
+
+impl ErrorCode {
+    /// The code's word on the wire, in output and in the audit log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::RateLimited => "rate_limited",
+            Self::ServerError => "server_error",
+            Self::InvalidInput => "invalid_input",
+            Self::AuthFailure => "auth_failure",
+            Self::NotFound => "not_found",
+            Self::PolicyBlocked => "policy_blocked",
+            Self::QuotaBlocked => "quota_blocked",
+            Self::OutcomeUnknown => "outcome_unknown",
+        }
+    }
+
+    /// Whether an error of this class may go away by itself.
+    pub fn retryable(self) -> bool {
+        match self {
+            Self::Transient | Self::RateLimited | Self::ServerError => true,
+            Self::InvalidInput
+            | Self::AuthFailure
+            | Self::NotFound
+            | Self::PolicyBlocked
+            | Self::QuotaBlocked
+            | Self::OutcomeUnknown => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_json_rpc_get_their_class() {
+        let classes = [
+            (-32602, ErrorCode::InvalidInput),
+            (-32601, ErrorCode::NotFound),
+            (-32002, ErrorCode::NotFound),
+            (-32603, ErrorCode::ServerError),
+            (7, ErrorCode::ServerError),
+        ];
+        for (code, expected) in classes {
+            assert_eq!(code_of_json_rpc(code), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_may_have_run_is_never_called_retryable() {
+        let server: ServerName = "s".parse().unwrap();
+        let limit = Duration::from_secs(1);
+        let error = |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
+        assert!(error(false).retryable());
+        assert!(!error(true).retryable());
+        let died = CallError::OutcomeUnknown { server: server.clone(), reason: String::new() };
+        assert!(!died.retryable());
+    }
+}

@@ -1,0 +1,23 @@
+//! The nouns of the hub.
+//!
+//! Read in this order: [`name`] says what servers and tools are called, [`caller`] who asks,
+//! [`call`] what is asked, [`verdict`] what a rule can say about it, [`server`] how a server is,
+//! [`error`] how a call can go wrong, and [`secret`] what must never be shown.
+//!
+//! **Invariant:** nothing here does I/O, reads the clock, or is async.
+
+pub mod name;
+pub mod caller;
+pub mod call;
+pub mod verdict;
+pub mod server;
+pub mod error;
+pub mod secret;
+
+pub use call::{Kind, Target};
+pub use caller::{Caller, Front};
+pub use error::{CallError, ErrorCode};
+pub use name::{BadServerName, ItemId, ServerName};
+pub use secret::Secret;
+pub use server::{Effect, Glyph, ServerState, StateName, Trust};
+pub use verdict::{Ruling, Verdict};

@@ -1,0 +1,37 @@
+//! What a rule can say about a call.
+
+use serde::Serialize;
+
+/// A decision. The order is severity: of several verdicts the greatest wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Run it.
+    Allow,
+    /// Run it once an operator says yes.
+    Ask,
+    /// Do not run it.
+    Deny,
+}
+
+/// A verdict together with the rule that gave it, so that every refusal can be explained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ruling {
+    /// The decision.
+    pub verdict: Verdict,
+    /// The rule as the operator wrote it, for example `servers.linear.permissions.deny: delete_*`.
+    pub rule: String,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The verdict's word in configuration and output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}

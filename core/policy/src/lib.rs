@@ -1,0 +1,1 @@
+//! What is allowed, as pure functions.

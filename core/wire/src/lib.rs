@@ -1,0 +1,1 @@
+//! Lossless JSON-RPC: bytes in, envelopes out.

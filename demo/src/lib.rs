@@ -1,0 +1,1 @@
+//! Small real MCP servers that ship with the binary.

@@ -1,0 +1,1 @@
+//! Fake servers and worlds for the tests.
