@@ -1,1 +1,23 @@
 //! Lossless JSON-RPC: bytes in, envelopes out.
+//!
+//! Only the envelope of a message is interpreted. Bodies stay the bytes that the other side sent,
+//! so that long numbers, the order of keys and fields nobody here knows reach the reader as they
+//! were written.
+//!
+//! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
+//! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
+//! object or replaces a member without touching the rest, [`duplicate`] refuses objects that two
+//! readers could read differently, and [`protocol`] has the words of MCP.
+//!
+//! **Invariant:** pure. No I/O, no clock, no async.
+
+pub mod json;
+pub mod envelope;
+pub mod compose;
+pub mod object;
+pub mod duplicate;
+pub mod protocol;
+
+pub use duplicate::DuplicateKey;
+pub use envelope::{EnvelopeError, Message, Reply, RequestId, RpcError};
+pub use json::{BadJson, Json};

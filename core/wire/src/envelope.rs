@@ -1,0 +1,272 @@
+//! Takes one JSON-RPC message apart without looking into its body.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Json;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// The other side asks and waits for a reply.
+    Request {
+        /// To be repeated in the reply.
+        id: RequestId,
+        /// What is asked.
+        method: String,
+        /// With what.
+        params: Option<Json>,
+    },
+    /// The other side tells and expects nothing.
+    Notification {
+        /// What is told.
+        method: String,
+        /// The rest of it.
+        params: Option<Json>,
+    },
+    /// The other side replies to a request of ours.
+    Reply {
+        /// The id of that request; `None` when the other side could not read it.
+        id: Option<RequestId>,
+        /// What it replies.
+        reply: Reply,
+    },
+}
+
+/// What a request was answered with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The result, as it was written.
+    Result(Json),
+    /// An error.
+    Error(RpcError),
+}
+
+/// A JSON-RPC error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    /// The number that says what kind of error it is.
+    pub code: i64,
+    /// The other side's words.
+    pub message: String,
+    /// Whatever else it said.
+    pub data: Option<Json>,
+    /// The whole error object, as it was written.
+    pub whole: Json,
+}
+
+/// The id of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RequestId {
+    /// A whole number; the only kind that we give out.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Why a line is no JSON-RPC message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// Not JSON, or members of the wrong type, or a member given twice.
+    #[error("not a JSON-RPC message")]
+    Malformed(#[from] serde_json::Error),
+    /// Another protocol.
+    #[error("`jsonrpc` is not \"2.0\"")]
+    Version,
+    /// Neither request, notification nor reply, or several at once.
+    #[error("the members {0} do not make a message")]
+    Shape(&'static str),
+}
+
+/// The envelope's members. serde refuses any of them given twice, whatever its escapes.
+#[derive(Deserialize)]
+struct Members<'a> {
+    jsonrpc: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<Id>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present_raw")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Number(i64),
+    Text(String),
+    Null(()),
+}
+
+#[derive(Deserialize)]
+struct ErrorMembers<'a> {
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+// === impl Message ===
+
+impl Message {
+    /// Takes one message apart. The bodies share the memory of `line`.
+    pub fn parse(line: &Bytes) -> Result<Self, EnvelopeError> {
+        let members: Members<'_> = serde_json::from_slice(line)?;
+        if members.jsonrpc.as_deref() != Some("2.0") {
+            return Err(EnvelopeError::Version);
+        }
+        let Members { id, method, params, result, error, .. } = members;
+        let params = params.map(|raw| Json::piece(line, raw));
+        match (method, result, error) {
+            (Some(method), None, None) => match id {
+                Some(Id::Number(id)) => {
+                    Ok(Self::Request { id: RequestId::Number(id), method, params })
+                }
+                Some(Id::Text(id)) => Ok(Self::Request { id: RequestId::Text(id), method, params }),
+                Some(Id::Null(())) => Err(EnvelopeError::Shape("`method` and a null `id`")),
+                None => Ok(Self::Notification { method, params }),
+            },
+            (None, Some(result), None) => match id.and_then(RequestId::from_members) {
+                Some(id) => Ok(Self::Reply {
+                    id: Some(id),
+                    reply: Reply::Result(Json::piece(line, result)),
+                }),
+                None => Err(EnvelopeError::Shape("`result` without an `id`")),
+            },
+            (None, None, Some(error)) => Ok(Self::Reply {
+                id: id.and_then(RequestId::from_members),
+                reply: Reply::Error(RpcError::parse(line, error)?),
+            }),
+            (None, None, None) => Err(EnvelopeError::Shape("`jsonrpc` alone")),
+            _ => Err(EnvelopeError::Shape("`method`, `result` and `error` together")),
+        }
+    }
+}
+
+// === impl RpcError ===
+
+impl RpcError {
+    fn parse(line: &Bytes, raw: &RawValue) -> Result<Self, EnvelopeError> {
+        let members: ErrorMembers<'_> = serde_json::from_str(raw.get())?;
+        Ok(Self {
+            code: members.code,
+            message: members.message,
+            data: members.data.map(|data| Json::piece(line, data)),
+            whole: Json::piece(line, raw),
+        })
+    }
+}
+
+// === impl RequestId ===
+
+impl RequestId {
+    fn from_members(id: Id) -> Option<Self> {
+        match id {
+            Id::Number(id) => Some(Self::Number(id)),
+            Id::Text(id) => Some(Self::Text(id)),
+            Id::Null(()) => None,
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    /// The id as JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(id) => write!(f, "{id}"),
+            Self::Text(id) => {
+                let json = serde_json::to_string(id).map_err(|_| fmt::Error)?;
+                f.write_str(&json)
+            }
+        }
+    }
+}
+
+/// Tells an absent `id` from a null one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Id>, D::Error> {
+    Id::deserialize(deserializer).map(Some)
+}
+
+/// Tells an absent `result` from a null one: `"result":null` is a result.
+fn present_raw<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Message, EnvelopeError> {
+        Message::parse(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_request_keeps_the_bytes_of_its_params() {
+        let params = r#"{"b": 1.00, "a":12345678901234567890123}"#;
+        let line = format!(r#"{{"jsonrpc":"2.0","params":{params},"id":"x","method":"m"}}"#);
+        let expected = Message::Request {
+            id: RequestId::Text("x".into()),
+            method: "m".into(),
+            params: Some(json(params)),
+        };
+        assert_eq!(parse(&line).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_null_result_is_a_result() {
+        let expected =
+            Message::Reply { id: Some(RequestId::Number(3)), reply: Reply::Result(json("null")) };
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","id":3,"result":null}"#).unwrap(), expected);
+    }
+
+    #[test]
+    fn an_error_keeps_what_nobody_here_knows() {
+        let whole = r#"{"code":-1,"message":"no","data":{"k":1.0},"extra":[1]}"#;
+        let line = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{whole}}}"#);
+        let Ok(Message::Reply { reply: Reply::Error(error), .. }) = parse(&line) else {
+            panic!("not an error reply");
+        };
+        assert_eq!((error.code, error.message.as_str()), (-1, "no"));
+        assert_eq!(error.whole.as_str(), whole);
+        assert_eq!(error.data, Some(json(r#"{"k":1.0}"#)));
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        let refused = [
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","\u006dethod":"n"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            r#"{"id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","Method":"m"}"#,
+            r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#,
+            "hello",
+            "",
+        ];
+        for line in refused {
+            assert!(parse(line).is_err(), "accepted {line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A piece of JSON text that is known to be well-formed and is never rewritten.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// Well-formed JSON text, cheap to clone and to cut pieces from.
+///
+/// Invariant: the bytes are exactly one JSON value in UTF-8, without surrounding white space.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Bytes);
+
+/// Why some bytes are not a [`Json`].
+#[derive(Debug, thiserror::Error)]
+#[error("not valid JSON")]
+pub struct BadJson(#[from] serde_json::Error);
+
+// === impl Json ===
+
+impl Json {
+    /// Checks that `text` is one JSON value and keeps its bytes.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, BadJson> {
+        let bytes: Bytes = text.into();
+        let raw: &RawValue = serde_json::from_slice(&bytes)?;
+        let value = raw.get().as_bytes();
+        Ok(Self(bytes.slice_ref(value)))
+    }
+
+    /// Writes any serialisable value.
+    pub fn from_value(value: &impl serde::Serialize) -> Result<Self, BadJson> {
+        Ok(Self(serde_json::to_vec(value)?.into()))
+    }
+
+    /// The empty object.
+    pub fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A piece of `whole` that the parser has already checked.
+    pub(crate) fn piece(whole: &Bytes, raw: &RawValue) -> Self {
+        Self(whole.slice_ref(raw.get().as_bytes()))
+    }
+
+    /// Text that the caller has just composed out of checked pieces.
+    pub(crate) fn composed(text: Vec<u8>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, shared.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        // The invariant says UTF-8; should it ever be broken, an empty text harms nobody.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// Length of the text in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Never true: the shortest JSON value has one byte.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the text into a type of ours, which may leave fields out.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, BadJson> {
+        Ok(serde_json::from_slice(&self.0)?)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_keeps_its_bytes() {
+        let text = r#"{"z":1.0000000000000000000001,"a":[1e0, 2 ]}"#;
+        assert_eq!(Json::parse(format!(" {text} \n")).unwrap().as_str(), text);
+    }
+
+    #[test]
+    fn broken_or_trailing_text_is_refused() {
+        for bad in ["", "{", "{} {}", "nul", "\u{feff}{}", "[1,]"] {
+            assert!(Json::parse(bad.to_owned()).is_err(), "{bad:?} was accepted");
+        }
+        assert!(Json::parse(&b"\"\xff\""[..]).is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! The words of MCP that the hub itself speaks.
+
+/// The newest revision with a handshake; what we offer to a legacy server.
+pub const LATEST_LEGACY: &str = "2025-11-25";
+
+/// The revision without a handshake: every request carries its own metadata.
+pub const MODERN: &str = "2026-07-28";
+
+/// Every revision with a handshake, newest first.
+pub const LEGACY_REVISIONS: [&str; 4] = [LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// `_meta` key of a modern request: the revision it is written in.
+pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// `_meta` key of a modern request: what the client can do.
+pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// `_meta` key of a modern request: who the client is.
+pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+
+/// `_meta` key of a modern request: which log messages the client wants.
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// `_meta` key of a modern result: who the server is.
+pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+
+/// `_meta` key of any request: where progress goes.
+pub const META_PROGRESS: &str = "progressToken";
+
+/// JSON-RPC: the method is not known.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC: the parameters are wrong.
+pub const INVALID_PARAMS: i64 = -32602;
+
+/// MCP 2026-07-28: the revision is not spoken here; `data.supported` lists the others.
+pub const UNSUPPORTED_VERSION: i64 = -32022;
