@@ -1,1 +1,19 @@
 //! What is allowed, as pure functions.
+//!
+//! Read in this order: [`pattern`] says which tools a rule means, [`permission`] has the allow,
+//! ask and deny lists, [`exposure`] what a server offers at all, [`effect`] what its tools do,
+//! [`decide`] puts them together; [`command`] and [`environment`] guard what is started.
+//!
+//! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
+
+pub mod pattern;
+pub mod permission;
+pub mod exposure;
+pub mod effect;
+pub mod decide;
+pub mod command;
+pub mod environment;
+
+pub use decide::{Asked, Policy, ServerPolicy, Step};
+pub use pattern::{Arguments, BadPattern, Pattern};
+pub use permission::{DefaultRule, Permissions, Reach, Rule, RuleList};

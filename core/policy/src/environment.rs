@@ -1,0 +1,245 @@
+//! Which environment variables a server's process may get.
+//!
+//! **Invariant:** a variable is passed on because it is listed here or declared for that server,
+//! never because it happens to be set. A secret that nobody named stays where it is.
+
+/// Variables that hand the start of a program, or of its interpreter, to whoever sets them.
+const HIJACKING: &[&str] = &[
+    // Shells.
+    "BASH_ENV",
+    "BASHOPTS",
+    "CDPATH",
+    "ENV",
+    "GLOBIGNORE",
+    "IFS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "ZDOTDIR",
+    // Interpreters and their package managers.
+    "_JAVA_OPTIONS",
+    "BUN_INSTALL",
+    "CLASSPATH",
+    "COR_PROFILER",
+    "CORECLR_PROFILER",
+    "DOTNET_STARTUP_HOOKS",
+    "ERL_FLAGS",
+    "GEM_HOME",
+    "GEM_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LUA_INIT",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "PERL5DB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERLLIB",
+    "PHP_INI_SCAN_DIR",
+    "PHPRC",
+    "PYTHONBREAKPOINT",
+    "PYTHONEXECUTABLE",
+    "PYTHONHOME",
+    "PYTHONINSPECT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PYTHONWARNINGS",
+    "RUBYLIB",
+    "RUBYOPT",
+    // The C library and TLS.
+    "GCONV_PATH",
+    "GETCONF_DIR",
+    "GLIBC_TUNABLES",
+    "HOSTALIASES",
+    "LOCPATH",
+    "NLSPATH",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "RESOLV_HOST_CONF",
+    "SSLKEYLOGFILE",
+    // Programs that other programs start.
+    "BROWSER",
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "PAGER",
+    "SSH_ASKPASS",
+    "VISUAL",
+    // Windows.
+    "APPINIT_DLLS",
+];
+
+/// Families of such variables, by the start of their names.
+const HIJACKING_PREFIXES: &[&str] =
+    &["LD_", "DYLD_", "BASH_FUNC_", "MALLOC_", "GIT_CONFIG_", "NPM_CONFIG_NODE_OPTIONS"];
+
+/// What a process needs to run at all, and what carries no secret.
+const PASSING: &[&str] = &[
+    "COLORTERM",
+    "DISPLAY",
+    "HOME",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NO_COLOR",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "WAYLAND_DISPLAY",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    // Proxies, in the two cases programs look for.
+    "ALL_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// The same for Windows, where names have no case.
+const PASSING_ON_WINDOWS: &[&str] = &[
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// Whether setting this variable could make the process run something else than its command.
+///
+/// Case does not count, because it does not count everywhere.
+pub fn hijacks(name: &str) -> bool {
+    let upper = name.trim().to_ascii_uppercase();
+    HIJACKING.contains(&upper.as_str())
+        || HIJACKING_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
+}
+
+/// Whether a server gets this variable of ours without anybody asking for it.
+pub fn passes_by_default(name: &str) -> bool {
+    let windows = || PASSING_ON_WINDOWS.contains(&name.to_ascii_uppercase().as_str());
+    PASSING.contains(&name) || name.starts_with("LC_") || windows()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_load_code_into_a_process_are_refused_in_any_case() {
+        let refused = [
+            "LD_PRELOAD",
+            "ld_preload",
+            "Ld_Audit",
+            "LD_ANYTHING_NEW",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_FUNC_ls%%",
+            "BASH_ENV",
+            "ENV",
+            "NODE_OPTIONS",
+            "Node_Path",
+            "PYTHONPATH",
+            "PYTHONSTARTUP",
+            "PYTHONHOME",
+            "RUBYOPT",
+            "PERL5LIB",
+            "JAVA_TOOL_OPTIONS",
+            "_JAVA_OPTIONS",
+            "GLIBC_TUNABLES",
+            "GCONV_PATH",
+            "CDPATH",
+            "GLOBIGNORE",
+            "GIT_SSH_COMMAND",
+            "SSLKEYLOGFILE",
+            "MALLOC_CHECK_",
+            " LD_PRELOAD ",
+        ];
+        for name in refused {
+            assert!(hijacks(name), "{name:?} was accepted");
+            assert!(!passes_by_default(name), "{name:?} is passed on");
+        }
+    }
+
+    #[test]
+    fn ordinary_variables_may_be_declared() {
+        let fine = [
+            "PATH",
+            "LINEAR_API_KEY",
+            "NODE_ENV",
+            "NODE_EXTRA_CA_CERTS",
+            "PYTHONUNBUFFERED",
+            "ENVIRONMENT",
+            "OLD_VALUE",
+            "GIT_AUTHOR_NAME",
+            "REQUESTS_CA_BUNDLE",
+            "",
+        ];
+        for name in fine {
+            assert!(!hijacks(name), "{name:?} was refused");
+        }
+    }
+
+    #[test]
+    fn secrets_and_agents_are_never_passed_on_by_themselves() {
+        let kept_back = [
+            "GITHUB_TOKEN",
+            "AWS_ACCESS_KEY_ID",
+            "OPENAI_API_KEY",
+            "DATABASE_URL",
+            "SSH_AUTH_SOCK",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "GPG_AGENT_INFO",
+            "KUBECONFIG",
+            "NPM_TOKEN",
+            "path",
+            "PATH_TOKEN",
+            "HOME_SECRET",
+            "CAPSTAN_LOG",
+            "",
+        ];
+        for name in kept_back {
+            assert!(!passes_by_default(name), "{name:?} is passed on");
+        }
+    }
+
+    #[test]
+    fn what_a_process_needs_to_run_is_passed_on() {
+        let passed = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "https_proxy", "NO_PROXY", "SystemRoot"];
+        for name in passed {
+            assert!(passes_by_default(name), "{name:?} is kept back");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Which of a server's tools are offered at all.
+
+use capstan_model::Trust;
+use globset::GlobMatcher;
+
+use crate::pattern::{BadPattern, glob};
+
+/// The tools of one server that are offered, by their bare names.
+#[derive(Clone, Debug, Default)]
+pub struct Exposure {
+    /// Only these; `None` means all.
+    expose: Option<Vec<Named>>,
+    /// Never these, whatever `expose` says.
+    hide: Vec<Named>,
+}
+
+/// Whether a tool is offered, and by which line of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// No line speaks against it.
+    Yes,
+    /// This line hides it.
+    No(String),
+}
+
+#[derive(Clone, Debug)]
+struct Named {
+    text: String,
+    glob: GlobMatcher,
+}
+
+// === impl Exposure ===
+
+impl Exposure {
+    /// Reads the two lists of a server.
+    pub fn new(expose: Option<&[String]>, hide: &[String]) -> Result<Self, BadPattern> {
+        let read = |patterns: &[String]| -> Result<Vec<Named>, BadPattern> {
+            let named = |text: &String| Ok(Named { text: text.clone(), glob: glob(text)? });
+            patterns.iter().map(named).collect()
+        };
+        Ok(Self { expose: expose.map(read).transpose()?, hide: read(hide)? })
+    }
+
+    /// Whether `tool` is offered by a server that is believed this far.
+    pub fn of(&self, tool: &str, trust: Trust) -> Offered {
+        if let Some(hidden) = self.hide.iter().find(|pattern| pattern.glob.is_match(tool)) {
+            return Offered::No(format!("hide: {}", hidden.text));
+        }
+        let listed = |patterns: &[Named]| patterns.iter().any(|p| p.glob.is_match(tool));
+        match (&self.expose, trust) {
+            (Some(patterns), _) if listed(patterns) => Offered::Yes,
+            (Some(_), _) => Offered::No("expose: it is not listed there".to_owned()),
+            (None, Trust::Sandboxed) => {
+                Offered::No("trust: sandboxed, and there is no `expose` list".to_owned())
+            }
+            (None, Trust::Trusted | Trust::Untrusted) => Offered::Yes,
+        }
+    }
+
+    /// Whether there is a list of what is offered.
+    pub fn has_list(&self) -> bool {
+        self.expose.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(expose: Option<&[&str]>, hide: &[&str], trust: Trust, tool: &str) -> bool {
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let expose = expose.map(own);
+        let exposure = Exposure::new(expose.as_deref(), &own(hide)).unwrap();
+        exposure.of(tool, trust) == Offered::Yes
+    }
+
+    #[test]
+    fn without_lists_everything_is_offered() {
+        assert!(offered(None, &[], Trust::Untrusted, "a"));
+        assert!(offered(None, &[], Trust::Trusted, "a"));
+    }
+
+    #[test]
+    fn hide_wins_over_expose() {
+        let (expose, hide) = (Some(&["read_*", "drop"][..]), &["read_secret", "drop"][..]);
+        assert!(offered(expose, hide, Trust::Trusted, "read_file"));
+        assert!(!offered(expose, hide, Trust::Trusted, "read_secret"));
+        assert!(!offered(expose, hide, Trust::Trusted, "drop"));
+        assert!(!offered(expose, hide, Trust::Trusted, "write_file"));
+    }
+
+    #[test]
+    fn a_sandboxed_server_offers_only_what_is_listed() {
+        assert!(offered(Some(&["a"]), &[], Trust::Sandboxed, "a"));
+        assert!(!offered(Some(&["a"]), &[], Trust::Sandboxed, "b"));
+        assert!(!offered(Some(&[]), &[], Trust::Sandboxed, "a"));
+        assert!(!offered(None, &[], Trust::Sandboxed, "a"));
+    }
+
+    #[test]
+    fn an_empty_list_offers_nothing() {
+        assert!(!offered(Some(&[]), &[], Trust::Trusted, "a"));
+    }
+}
