@@ -1,5 +1,25 @@
 //! The road every call takes.
+//!
+//! A front builds a [`Call`] and hands it to [`Hub::call`]; nothing else in the workspace can
+//! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
+//! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
+//! is what is written down about a call, [`catalog`] what there is to call, [`elicit`] what a
+//! server may ask back, and [`hub`] ties them together.
+//!
+//! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
+//! live in the crates that implement [`ports`].
 
+pub mod call;
+pub mod ports;
+pub mod pipeline;
 pub mod entry;
+pub mod catalog;
+pub mod elicit;
+pub mod absent;
+pub mod hub;
 
+pub use absent::Absent;
+pub use call::{Answer, Call, Session};
 pub use entry::{Entry, Ground, Outcome};
+pub use hub::{Hub, Limits};
+pub use pipeline::{Screened, Ticket};

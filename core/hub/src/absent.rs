@@ -1,0 +1,72 @@
+//! A server that is configured but cannot be used, with the reason.
+
+use std::sync::Arc;
+
+use capstan_model::{CallError, ServerName, ServerState};
+use futures::FutureExt;
+use futures::future::ready;
+
+use crate::Answer;
+use crate::pipeline::Ticket;
+use crate::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
+
+/// Stands where a server would be: disabled, not approved, or with a broken entry.
+pub struct Absent {
+    name: ServerName,
+    state: ServerState,
+}
+
+// === impl Absent ===
+
+impl Absent {
+    /// A server that is in `state` and stays there.
+    pub fn new(name: ServerName, state: ServerState) -> Self {
+        Self { name, state }
+    }
+
+    fn refusal<T>(&self) -> Result<T, CallError> {
+        let state = self.state.name().as_str();
+        let reason = match self.state.reason() {
+            Some(reason) => reason.to_owned(),
+            None if self.state == ServerState::Disabled => {
+                format!("it is disabled; `capstan enable {}` starts it", self.name)
+            }
+            None => format!("it is {state}"),
+        };
+        Err(CallError::Unreachable { server: self.name.clone(), reason })
+    }
+}
+
+impl Backend for Absent {
+    fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    fn state(&self) -> ServerState {
+        self.state.clone()
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        ready(self.refusal()).boxed()
+    }
+
+    fn list(&self, _: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        ready(self.refusal()).boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a Ticket,
+        _: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        ready(self.refusal()).boxed()
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}

@@ -1,0 +1,83 @@
+//! What comes in at one end of the road and goes out at the other.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use capstan_model::{Caller, Kind, Target};
+use capstan_wire::{Json, compose, object};
+
+/// A request as a front received it. Nothing about it is checked yet.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Who asks.
+    pub caller: Caller,
+    /// For what.
+    pub target: Target,
+    /// The params of the request, with whatever the client put there.
+    pub params: Json,
+}
+
+/// What a server answered, before screening: the result, byte for byte.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer(pub Json);
+
+/// A conversation with one client, for as long as its quota counts.
+#[derive(Debug)]
+pub struct Session {
+    limit: Option<u32>,
+    used: AtomicU32,
+}
+
+// === impl Call ===
+
+impl Call {
+    /// A call with these arguments; for a resource there are none.
+    pub fn new(caller: Caller, target: Target, arguments: Option<&Json>) -> Self {
+        let name = compose::string(&target.name);
+        let key = target.kind.name_key();
+        let params = match arguments {
+            Some(arguments) => compose::object(&[(key, &name), ("arguments", arguments)]),
+            None => compose::object(&[(key, &name)]),
+        };
+        Self { caller, target, params }
+    }
+
+    /// The arguments, as the rules look at them.
+    pub fn arguments(&self) -> Json {
+        match self.target.kind {
+            Kind::Tool | Kind::Prompt => {
+                object::get(&self.params, "arguments").unwrap_or_else(Json::empty_object)
+            }
+            Kind::Resource => self.params.clone(),
+        }
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        object::get(&self.0, "isError").is_some_and(|json| json.as_bytes() == b"true")
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    /// A conversation of at most `limit` calls; `None` for any number.
+    pub fn new(limit: Option<u32>) -> Self {
+        Self { limit, used: AtomicU32::new(0) }
+    }
+
+    /// Takes one call off the quota.
+    ///
+    /// One atomic step, so that two calls racing for the last place cannot both get it.
+    pub(crate) fn take_one(&self) -> Result<(), u32> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let next = |used: u32| (used < limit).then(|| used + 1);
+        match self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(limit),
+        }
+    }
+}

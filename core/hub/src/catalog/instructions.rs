@@ -1,0 +1,52 @@
+//! The instructions of servers, cut to size and labelled by who wrote them.
+
+use std::fmt::Write as _;
+
+use capstan_model::ServerName;
+
+/// Most that one server may say, in bytes.
+pub const MAX_INSTRUCTIONS: usize = 2 * 1024;
+
+/// One text out of the instructions of several servers, sorted by server.
+///
+/// Each part says whose it is, so that no server can speak for another or for the operator.
+pub fn merged_instructions<'a>(
+    servers: impl IntoIterator<Item = (&'a ServerName, &'a str)>,
+) -> String {
+    let mut parts: Vec<(&ServerName, &str)> =
+        servers.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect();
+    parts.sort();
+    let mut merged = String::new();
+    for (server, text) in parts {
+        if !merged.is_empty() {
+            merged.push_str("\n\n");
+        }
+        let text = text.trim();
+        let cut = text.get(..text.floor_char_boundary(MAX_INSTRUCTIONS)).unwrap_or_default();
+        let dots = if cut.len() < text.len() { "…" } else { "" };
+        let _ = write!(merged, "Instructions of the server `{server}`:\n{cut}{dots}");
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_is_labelled_and_the_order_is_that_of_the_names() {
+        let (a, b): (ServerName, ServerName) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let merged = merged_instructions([(&b, "second "), (&a, "first"), (&a, "  ")]);
+        let expected = "Instructions of the server `a`:\nfirst\n\n\
+                        Instructions of the server `b`:\nsecond";
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let server: ServerName = "a".parse().unwrap();
+        let merged = merged_instructions([(&server, "ü".repeat(2000).as_str())]);
+        assert!(merged.ends_with("ü…"));
+        assert!(merged.len() < MAX_INSTRUCTIONS + 64);
+    }
+}

@@ -1,0 +1,59 @@
+//! What there is to call: the lists of all servers, side by side.
+
+mod gather;
+mod instructions;
+mod tool;
+
+pub use gather::{Gathered, Patience};
+pub use instructions::{MAX_INSTRUCTIONS, merged_instructions};
+pub use tool::ToolView;
+
+use capstan_model::{Front, Kind, ServerName, Verdict};
+use capstan_policy::{Arguments, Asked};
+
+use crate::hub::Hub;
+use crate::pipeline::fallback;
+use crate::ports::{Item, Listing};
+
+impl Hub {
+    /// Asks servers for a list, all at the same time; `arrived` is told of each answer.
+    ///
+    /// A slow, hanging or broken server delays and breaks no other.
+    pub async fn gather(
+        &self,
+        listing: Listing,
+        patience: Patience,
+        arrived: &mut (dyn FnMut(&ServerName) + Send),
+    ) -> Gathered {
+        gather::gather(self, listing, patience, arrived).await
+    }
+
+    /// The tools in `gathered` that a caller at `front` could be permitted to call.
+    ///
+    /// A tool is listed if and only if calling it could be permitted.
+    pub fn visible_tools(&self, gathered: &Gathered, front: Front) -> Vec<ToolView> {
+        let mut tools = Vec::new();
+        for (server, items) in &gathered.lists {
+            let views = items.iter().map(|item| ToolView::new(&self.policy, server, item));
+            tools.extend(views.filter(|view| self.could_permit(view, front)));
+        }
+        tools
+    }
+
+    fn could_permit(&self, view: &ToolView, front: Front) -> bool {
+        let asked = Asked {
+            id: &view.id,
+            kind: Kind::Tool,
+            arguments: Arguments::Unknown,
+            effect: view.effect,
+            now: self.clock.now(),
+            fallback: fallback(front),
+        };
+        self.policy.decide(&asked).verdict != Verdict::Deny
+    }
+}
+
+/// The names of `items`, for completions and hints.
+pub fn names(items: &[Item]) -> impl Iterator<Item = &str> {
+    items.iter().map(|item| item.name.as_str())
+}

@@ -1,0 +1,104 @@
+//! The hub: what is connected, and the one way in.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use capstan_model::{CallError, ItemId, Ruling, ServerName};
+use capstan_policy::{Policy, Step};
+use futures::future::join_all;
+use indexmap::IndexMap;
+
+use crate::pipeline::{self, Screened};
+use crate::ports::{AuditLog, Backend, Clock, Operator};
+use crate::{Call, Session};
+
+/// Everything a call may need on its way.
+pub struct Hub {
+    /// The servers, in the order of the configuration.
+    pub backends: IndexMap<ServerName, Arc<dyn Backend>>,
+    /// The operator's rules.
+    pub policy: Arc<Policy>,
+    /// Where calls are written down.
+    pub audit: Arc<dyn AuditLog>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The bounds.
+    pub limits: Limits,
+    /// Questions of servers that are open right now.
+    pub open_questions: Arc<AtomicUsize>,
+}
+
+/// The bounds of a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest answer delivered, in bytes.
+    pub max_answer: usize,
+    /// Calls in one session; `None` for any number.
+    pub quota: Option<u32>,
+    /// How long a server's question waits for an answer.
+    pub question_wait: Duration,
+    /// How many questions of servers may be open at once.
+    pub max_questions: usize,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// Runs one call for one caller. The only way to a backend.
+    pub async fn call(
+        &self,
+        session: &Session,
+        call: Call,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Screened, CallError> {
+        pipeline::run(self, session, call, operator).await
+    }
+
+    /// Says what would be decided about a call, and why, without running it.
+    pub async fn explain(&self, call: Call) -> Result<(Ruling, Vec<Step>), CallError> {
+        pipeline::explain(self, call).await
+    }
+
+    /// A new conversation.
+    pub fn session(&self) -> Session {
+        Session::new(self.limits.quota)
+    }
+
+    /// The item that a name in any spelling stands for, if a server of ours fits.
+    ///
+    /// A server is known by its slug and by the name that the operator gave it.
+    pub fn id_of(&self, name: &str) -> Option<ItemId> {
+        let by_slug = ItemId::resolve(name, self.backends.keys());
+        by_slug.or_else(|| self.id_by_display(name))
+    }
+
+    /// Ends every connection, all at the same time.
+    pub async fn close(&self) {
+        join_all(self.backends.values().map(|backend| backend.close())).await;
+    }
+
+    fn id_by_display(&self, name: &str) -> Option<ItemId> {
+        let bare = name.strip_prefix("mcp__").unwrap_or(name);
+        let fits = |(slug, server): (&ServerName, &capstan_policy::ServerPolicy)| {
+            let rest = bare.strip_prefix(server.display.as_str())?;
+            let item =
+                ["__", ":", "."].iter().find_map(|separator| rest.strip_prefix(separator))?;
+            let known = self.backends.contains_key(slug) && !item.is_empty();
+            known.then(|| (server.display.len(), slug.clone(), item.to_owned()))
+        };
+        let (_, server, item) = self.policy.servers.iter().filter_map(fits).max()?;
+        Some(ItemId { server, item })
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_answer: 10 * 1024 * 1024,
+            quota: None,
+            question_wait: Duration::from_mins(2),
+            max_questions: 16,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Step 4: is there quota left? If so, a ticket is issued.
+
+use capstan_model::{CallError, Effect, ItemId, Kind};
+use capstan_wire::{Json, compose, object};
+
+use super::confirm::Approved;
+use super::resolve::Resolved;
+use crate::Session;
+
+/// Proof that a call may be sent. Only `admit` makes one, and backends take nothing else.
+#[derive(Debug)]
+pub struct Ticket {
+    id: ItemId,
+    kind: Kind,
+    effect: Effect,
+    params: Json,
+}
+
+pub(super) fn admit(session: &Session, approved: Approved) -> Result<Ticket, CallError> {
+    let Approved { resolved: Resolved { id, effect, call } } = approved;
+    session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?;
+    let kind = call.target.kind;
+    // The caller's spelling makes way for the name that the server knows.
+    let name = compose::string(&id.item);
+    let params = object::with_member(&call.params, kind.name_key(), &name).map_err(|_| {
+        let problem = "the request's params are not an object".to_owned();
+        CallError::InvalidArguments { item: id.to_string(), problem }
+    })?;
+    Ok(Ticket { id, kind, effect, params })
+}
+
+// === impl Ticket ===
+
+impl Ticket {
+    /// What is to be done, and by which server.
+    pub fn id(&self) -> &ItemId {
+        &self.id
+    }
+
+    /// Tool, resource or prompt.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What it does.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// The params of the request, with the name that the server knows.
+    pub fn params(&self) -> &Json {
+        &self.params
+    }
+}

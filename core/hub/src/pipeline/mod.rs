@@ -1,0 +1,75 @@
+//! The road of a call, one file a step:
+//!
+//! ```text
+//! Call ─ resolve ─▶ Resolved ─ permit ─▶ Permitted ─ confirm ─▶ Approved ─ admit ─▶ Ticket
+//!                                                                                    │
+//!        Screened ◀─ screen ─ Answer ◀────────── send ◀─────────────────────────────┘
+//! ```
+//!
+//! Each step consumes the value before it and returns the next, so a step can be neither left
+//! out nor taken out of order: the next one would have nothing to take. A [`Ticket`] cannot be
+//! made outside this module:
+//!
+//! ```compile_fail
+//! let forged = capstan_hub::pipeline::Ticket { id: todo!(), kind: todo!(), params: todo!() };
+//! ```
+//!
+//! `record` wraps the whole road, so that every exit is written to the audit log.
+
+mod resolve;
+mod permit;
+mod confirm;
+mod admit;
+mod send;
+mod screen;
+
+mod record;
+
+pub(crate) use permit::fallback;
+
+pub use admit::Ticket;
+pub use screen::Screened;
+
+use std::sync::Arc;
+
+use capstan_model::{CallError, Ruling};
+use capstan_policy::Step;
+
+use crate::hub::Hub;
+use crate::ports::Operator;
+use crate::{Call, Session};
+use record::Record;
+
+/// Takes `call` down the whole road.
+pub(crate) async fn run(
+    hub: &Hub,
+    session: &Session,
+    call: Call,
+    operator: Arc<dyn Operator>,
+) -> Result<Screened, CallError> {
+    let mut record = Record::open(hub, &call);
+    let result = walk(hub, session, call, operator, &mut record).await;
+    record.close(&result);
+    result
+}
+
+async fn walk(
+    hub: &Hub,
+    session: &Session,
+    call: Call,
+    operator: Arc<dyn Operator>,
+    record: &mut Record<'_>,
+) -> Result<Screened, CallError> {
+    let resolved = resolve::resolve(hub, call, record).await?;
+    let permitted = permit::permit(hub, resolved, record)?;
+    let approved = confirm::confirm(&*operator, permitted, record).await?;
+    let ticket = admit::admit(session, approved)?;
+    let answer = send::send(hub, &ticket, operator).await?;
+    screen::screen(hub.limits.max_answer, &ticket, answer)
+}
+
+/// Takes `call` as far as the verdict and tells every rule on the way there.
+pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<(Ruling, Vec<Step>), CallError> {
+    let resolved = resolve::find(hub, call).await?;
+    Ok(permit::explain(hub, &resolved))
+}

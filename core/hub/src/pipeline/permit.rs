@@ -1,0 +1,64 @@
+//! Step 2: do the rules let this caller do it?
+
+use capstan_model::{CallError, Front, Ruling, Verdict};
+use capstan_policy::{Arguments, Asked, DefaultRule, Step};
+
+use super::record::Record;
+use super::resolve::Resolved;
+use crate::hub::Hub;
+use crate::ports::Question;
+
+/// A call no rule forbids.
+pub(super) struct Permitted {
+    pub(super) resolved: Resolved,
+    /// What the operator has to be asked, if a rule says so.
+    pub(super) question: Option<Question>,
+}
+
+pub(super) fn permit(
+    hub: &Hub,
+    resolved: Resolved,
+    record: &mut Record<'_>,
+) -> Result<Permitted, CallError> {
+    let arguments = resolved.call.arguments();
+    let ruling = hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)));
+    record.ruled(&ruling);
+    let question = match ruling.verdict {
+        Verdict::Allow => None,
+        Verdict::Ask => Some(Question {
+            id: resolved.id.clone(),
+            kind: resolved.call.target.kind,
+            arguments,
+            effect: resolved.effect,
+            rule: ruling.rule,
+        }),
+        Verdict::Deny => {
+            return Err(CallError::Denied { item: resolved.id.to_string(), rule: ruling.rule });
+        }
+    };
+    Ok(Permitted { resolved, question })
+}
+
+pub(super) fn explain(hub: &Hub, resolved: &Resolved) -> (Ruling, Vec<Step>) {
+    let arguments = resolved.call.arguments();
+    hub.policy.explain(&asked(hub, resolved, Arguments::These(&arguments)))
+}
+
+fn asked<'a>(hub: &Hub, resolved: &'a Resolved, arguments: Arguments<'a>) -> Asked<'a> {
+    Asked {
+        id: &resolved.id,
+        kind: resolved.call.target.kind,
+        arguments,
+        effect: resolved.effect,
+        now: hub.clock.now(),
+        fallback: fallback(resolved.call.caller.front),
+    }
+}
+
+/// What is said of a call that no rule speaks of, by the front it came through.
+pub(crate) fn fallback(front: Front) -> DefaultRule {
+    match front {
+        Front::Cli | Front::Terminal => DefaultRule::Always(Verdict::Ask),
+        Front::Gateway => DefaultRule::AskWrites,
+    }
+}

@@ -1,0 +1,88 @@
+//! Around all steps: every call is written down once, however it ends.
+
+use std::time::Duration;
+
+use capstan_model::{CallError, Effect, ItemId, Ruling};
+
+use super::Screened;
+use crate::hub::Hub;
+use crate::{Call, Entry, Ground, Outcome};
+
+/// An audit entry that is still open.
+///
+/// Dropping it unclosed records [`Outcome::Abandoned`]: that is what happens when a client
+/// disconnects and the future running the call is dropped with it.
+pub(super) struct Record<'a> {
+    hub: &'a Hub,
+    opened: Duration,
+    entry: Option<Entry>,
+}
+
+// === impl Record ===
+
+impl<'a> Record<'a> {
+    pub(super) fn open(hub: &'a Hub, call: &Call) -> Self {
+        let entry = Entry {
+            time: hub.clock.now(),
+            caller: call.caller.clone(),
+            kind: call.target.kind,
+            server: None,
+            item: call.target.name.clone(),
+            effect: None,
+            verdict: None,
+            rule: None,
+            approval: None,
+            outcome: Outcome::Abandoned,
+            duration: Duration::ZERO,
+            request_bytes: call.params.len(),
+            answer_bytes: 0,
+        };
+        Self { hub, opened: hub.clock.monotonic(), entry: Some(entry) }
+    }
+
+    pub(super) fn meant(&mut self, id: &ItemId) {
+        if let Some(entry) = &mut self.entry {
+            entry.server = Some(id.server.to_string());
+            entry.item.clone_from(&id.item);
+        }
+    }
+
+    pub(super) fn resolved(&mut self, effect: Effect) {
+        if let Some(entry) = &mut self.entry {
+            entry.effect = Some(effect);
+        }
+    }
+
+    pub(super) fn ruled(&mut self, ruling: &Ruling) {
+        if let Some(entry) = &mut self.entry {
+            entry.verdict = Some(ruling.verdict);
+            entry.rule = Some(ruling.rule.clone());
+        }
+    }
+
+    pub(super) fn approved(&mut self, ground: Ground) {
+        if let Some(entry) = &mut self.entry {
+            entry.approval = Some(ground);
+        }
+    }
+
+    pub(super) fn close(mut self, result: &Result<Screened, CallError>) {
+        if let Some(entry) = &mut self.entry {
+            entry.outcome = match result {
+                Ok(screened) if screened.is_error() => Outcome::ToolError,
+                Ok(_) => Outcome::Answered,
+                Err(error) => Outcome::Failed(error.code()),
+            };
+            entry.answer_bytes = result.as_ref().map_or(0, |screened| screened.result().len());
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if let Some(mut entry) = self.entry.take() {
+            entry.duration = self.hub.clock.monotonic().saturating_sub(self.opened);
+            self.hub.audit.record(entry);
+        }
+    }
+}
