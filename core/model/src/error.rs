@@ -9,7 +9,7 @@ use crate::{Kind, ServerName};
 /// A failed call.
 ///
 /// `Display` names the failure without its cause; print the cause chain where it is shown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// Nobody offers an item of that name.
@@ -266,7 +266,8 @@ mod tests {
     fn a_call_that_may_have_run_is_never_called_retryable() {
         let server: ServerName = "s".parse().unwrap();
         let limit = Duration::from_secs(1);
-        let error = |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
+        let error =
+            |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
         assert!(error(false).retryable());
         assert!(!error(true).retryable());
         let died = CallError::OutcomeUnknown { server: server.clone(), reason: String::new() };

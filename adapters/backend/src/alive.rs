@@ -1,0 +1,48 @@
+//! Counts the processes of a server that have not ended yet, and tells them all to end.
+
+use tokio::sync::watch;
+
+/// Shared between a server and the minders of its processes.
+#[derive(Debug)]
+pub(crate) struct Alive {
+    count: watch::Sender<usize>,
+    closing: watch::Sender<bool>,
+}
+
+/// One process that has not ended yet.
+#[derive(Debug)]
+pub(crate) struct Living(watch::Sender<usize>);
+
+// === impl Alive ===
+
+impl Alive {
+    pub(crate) fn new() -> Self {
+        Self { count: watch::Sender::new(0), closing: watch::Sender::new(false) }
+    }
+
+    /// Counts one process until the result is dropped.
+    pub(crate) fn one(&self) -> Living {
+        self.count.send_modify(|count| *count += 1);
+        Living(self.count.clone())
+    }
+
+    /// Waits until somebody calls [`Alive::end`].
+    pub(crate) async fn closing(&self) {
+        // Our own sender lives as long as we do, so waiting cannot fail.
+        drop(self.closing.subscribe().wait_for(|closing| *closing).await);
+    }
+
+    /// Tells every process to end and waits until they have.
+    pub(crate) async fn end(&self) {
+        self.closing.send_replace(true);
+        drop(self.count.subscribe().wait_for(|count| *count == 0).await);
+    }
+}
+
+// === impl Living ===
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}

@@ -1,0 +1,194 @@
+//! Finds out which era of the protocol a server speaks, and who it is.
+//!
+//! A modern server is recognised by its answer to `server/discover`. Legacy servers react to that
+//! in every way there is: with an error, with an empty result, not at all, or by ending. Each of
+//! these means legacy, and none of them costs the server its start.
+
+use std::time::Duration;
+
+use capstan_hub::ports::About;
+use capstan_wire::{Json, Reply, compose, object, protocol};
+
+use crate::connection::{Connection, Request, RequestError};
+use crate::settings::{Elicitation, Era, StdioSettings};
+
+/// How long the probe is waited for before the legacy handshake is tried beside it.
+///
+/// A server that is slow to start loses nothing: whichever answer comes first decides.
+const PROBE_WAIT: Duration = Duration::from_secs(1);
+
+/// What was found out.
+#[derive(Debug)]
+pub(crate) struct Hello {
+    pub(crate) modern: bool,
+    pub(crate) about: About,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    /// The server ended while it was probed; it may live when spoken to as it expects.
+    #[error("{0}")]
+    DiedInProbe(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What a client says of itself in either era.
+pub(crate) fn client_info() -> Json {
+    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
+    compose::object(&[("name", &name), ("version", &version)])
+}
+
+/// What we can do for a server.
+pub(crate) fn capabilities(settings: &StdioSettings) -> Json {
+    let empty = Json::empty_object();
+    let both = compose::object(&[("form", &empty), ("url", &empty)]);
+    match settings.elicitation {
+        Elicitation::Offered => compose::object(&[("roots", &empty), ("elicitation", &both)]),
+        Elicitation::Off => compose::object(&[("roots", &empty)]),
+    }
+}
+
+/// Shakes hands in the era that the settings ask for.
+pub(crate) async fn shake_hands(
+    connection: &Connection,
+    settings: &StdioSettings,
+    era: Era,
+) -> Result<Hello, HandshakeError> {
+    match era {
+        Era::Legacy => initialize(connection, settings).await,
+        Era::Modern => match read_discovery(discover(connection, settings).await) {
+            Discovered::Modern(hello) => Ok(hello),
+            Discovered::Legacy | Discovered::Died(_) => Err(HandshakeError::Failed(
+                "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
+            )),
+        },
+        Era::Auto => probe(connection, settings).await,
+    }
+}
+
+/// Asks the modern way, and after a while the legacy way beside it.
+async fn probe(connection: &Connection, settings: &StdioSettings) -> Result<Hello, HandshakeError> {
+    let discovery = discover(connection, settings);
+    tokio::pin!(discovery);
+    let early = tokio::time::timeout(PROBE_WAIT, &mut discovery).await;
+    let discovered = match early {
+        Ok(reply) => read_discovery(reply),
+        Err(_) => {
+            tokio::select! {
+                reply = &mut discovery => read_discovery(reply),
+                hello = initialize(connection, settings) => return hello,
+            }
+        }
+    };
+    match discovered {
+        Discovered::Modern(hello) => Ok(hello),
+        Discovered::Legacy => initialize(connection, settings).await,
+        Discovered::Died(reason) => Err(HandshakeError::DiedInProbe(reason)),
+    }
+}
+
+enum Discovered {
+    Modern(Hello),
+    Legacy,
+    Died(String),
+}
+
+async fn discover(
+    connection: &Connection,
+    settings: &StdioSettings,
+) -> Result<Reply, RequestError> {
+    let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
+    let id = connection.next_id();
+    let limit = settings.startup_timeout;
+    let method = "server/discover";
+    connection.request(Request { id, method, params: &params, limit, operator: None }).await
+}
+
+/// The `_meta` of every modern request.
+pub(crate) fn modern_meta(settings: &StdioSettings, progress: Option<u64>) -> Json {
+    let version = compose::string(protocol::MODERN);
+    let (client, able) = (client_info(), capabilities(settings));
+    let token = progress.map(compose::number);
+    let mut members = vec![
+        (protocol::META_VERSION, &version),
+        (protocol::META_CLIENT, &client),
+        (protocol::META_CAPABILITIES, &able),
+    ];
+    members.extend(token.as_ref().map(|token| (protocol::META_PROGRESS, token)));
+    compose::object(&members)
+}
+
+/// Reads the reply to the probe. Whatever is not clearly modern is legacy.
+fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
+    let result = match reply {
+        Ok(Reply::Result(result)) => result,
+        Ok(Reply::Error(_)) | Err(RequestError::TimedOut(_)) => return Discovered::Legacy,
+        Err(RequestError::NotSent(reason) | RequestError::Gone(reason)) => {
+            return Discovered::Died(reason);
+        }
+    };
+    let versions: Vec<String> = object::get(&result, "supportedVersions")
+        .and_then(|versions| versions.read().ok())
+        .unwrap_or_default();
+    if !versions.iter().any(|version| version == protocol::MODERN) {
+        return Discovered::Legacy;
+    }
+    let info =
+        object::get(&result, "_meta").and_then(|meta| object::get(&meta, protocol::META_SERVER));
+    let about = about(protocol::MODERN.to_owned(), &result, info.as_ref());
+    Discovered::Modern(Hello { modern: true, about })
+}
+
+async fn initialize(
+    connection: &Connection,
+    settings: &StdioSettings,
+) -> Result<Hello, HandshakeError> {
+    let version = compose::string(protocol::LATEST_LEGACY);
+    let (client, able) = (client_info(), capabilities(settings));
+    let params = compose::object(&[
+        ("protocolVersion", &version),
+        ("capabilities", &able),
+        ("clientInfo", &client),
+    ]);
+    let id = connection.next_id();
+    let limit = settings.startup_timeout;
+    let request = Request { id, method: "initialize", params: &params, limit, operator: None };
+    let reply = connection.request(request).await;
+    let result = match reply {
+        Ok(Reply::Result(result)) => result,
+        Ok(Reply::Error(error)) => {
+            return Err(failed(format!("it refused the handshake: {}", error.message)));
+        }
+        Err(RequestError::NotSent(reason) | RequestError::Gone(reason)) => {
+            return Err(failed(reason));
+        }
+        Err(RequestError::TimedOut(limit)) => {
+            return Err(failed(format!("it did not answer within {limit:?}")));
+        }
+    };
+    let version = object::get_string(&result, "protocolVersion").unwrap_or_default();
+    if !protocol::LEGACY_REVISIONS.contains(&version.as_str()) {
+        return Err(failed(format!("it speaks revision `{version}`, which is not known here")));
+    }
+    connection.notify("notifications/initialized", None).await;
+    let info = object::get(&result, "serverInfo");
+    Ok(Hello { modern: false, about: about(version, &result, info.as_ref()) })
+}
+
+fn failed(reason: String) -> HandshakeError {
+    HandshakeError::Failed(reason)
+}
+
+fn about(protocol: String, result: &Json, info: Option<&Json>) -> About {
+    let of_info = |key| info.and_then(|info| object::get_string(info, key));
+    About {
+        protocol,
+        title: of_info("title").or_else(|| of_info("name")),
+        version: of_info("version"),
+        instructions: object::get_string(result, "instructions"),
+        capabilities: object::get(result, "capabilities"),
+    }
+}

@@ -1,0 +1,214 @@
+//! The keeper: a small process between the hub and a server, the same binary as the hub.
+//!
+//! A server often is a tree of processes (`npx`, `sh -c`, `uvx`). A death signal reaches only the
+//! first of them, and nobody can react to a hub that was killed with -9. So each server is started
+//! by a keeper that
+//!
+//! - leads a process group of its own, apart from the terminal's signals,
+//! - adopts every orphan of the tree (Linux: subreaper),
+//! - watches the hub and ends the whole tree when the hub is gone or says so.
+//!
+//! It is not in the way of the data: the server inherits the hub's pipes.
+
+mod tree;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, Signal, WaitOptions};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// The first argument that makes our binary a keeper.
+pub const KEEPER: &str = "__keeper";
+
+/// How long the tree has to end by itself after it was asked to.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// How often the tree is killed before the keeper gives up on what the kernel holds on to.
+const KILL_ROUNDS: u32 = 100;
+
+/// The pause between two looks at a tree that is being killed.
+const KILL_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the keeper ends with when the server could not be started.
+const NOT_STARTED: u8 = 127;
+
+/// Runs as the keeper of `COMMAND ARGS…` for the hub with the process id `HUB`.
+///
+/// `arguments` are what follows [`KEEPER`]: `HUB COMMAND ARGS…`.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match keep(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            // The hub reads this as the server's last words.
+            let words = format!("capstan: cannot start the server: {error}\n");
+            drop(io::Write::write_all(&mut io::stderr(), words.as_bytes()));
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+fn keep(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
+    let usage = || io::Error::other("the keeper is started by capstan itself");
+    let hub = arguments.next().and_then(|hub| hub.to_str()?.parse().ok()).ok_or_else(usage)?;
+    let hub = Pid::from_raw(hub).ok_or_else(usage)?;
+    let command = arguments.next().ok_or_else(usage)?;
+    tree::adopt_orphans()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let watch = HubWatch::new(hub)?;
+        let mut signals = Signals::new()?;
+        let child = start(command, arguments)?;
+        release_pipes()?;
+        signals.wait_for_end(child, watch).await
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment was stripped when the keeper itself was started"
+)]
+fn start(command: OsString, arguments: impl Iterator<Item = OsString>) -> io::Result<Child> {
+    Command::new(command).args(arguments).spawn()
+}
+
+/// Lets go of the pipes between hub and server, so that each sees when the other closes them.
+fn release_pipes() -> io::Result<()> {
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(())
+}
+
+/// The signals that the keeper acts upon.
+struct Signals {
+    child: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+// === impl Signals ===
+
+impl Signals {
+    /// Listens from now on, so that no signal is missed between start and wait.
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            child: signal(SignalKind::child())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the server ends, the hub is gone or somebody says stop; then ends the tree.
+    async fn wait_for_end(&mut self, child: Child, mut watch: HubWatch) -> io::Result<u8> {
+        let server = Pid::from_child(&child);
+        let mut code = reap(server);
+        while code.is_none() {
+            tokio::select! {
+                _ = self.child.recv() => code = reap(server),
+                () = watch.gone() => break,
+                _ = self.terminate.recv() => break,
+                _ = self.interrupt.recv() => break,
+                _ = self.hang_up.recv() => break,
+            }
+        }
+        let last = self.end_tree(server).await;
+        Ok(code.or(last).unwrap_or(0))
+    }
+
+    /// Asks everything below to end, and kills what has not after the grace.
+    async fn end_tree(&mut self, server: Pid) -> Option<u8> {
+        let mut code = reap(server);
+        tree::signal_all(Signal::TERM);
+        let patience = tokio::time::sleep(GRACE);
+        tokio::pin!(patience);
+        while tree::has_children() {
+            tokio::select! {
+                () = &mut patience => break,
+                _ = self.child.recv() => code = reap(server).or(code),
+            }
+        }
+        // Killing a parent hands its children to us, so look again until nobody is left.
+        for _ in 0..KILL_ROUNDS {
+            code = reap(server).or(code);
+            if !tree::has_children() {
+                break;
+            }
+            tree::signal_all(Signal::KILL);
+            tokio::time::sleep(KILL_PAUSE).await;
+        }
+        code
+    }
+}
+
+/// Collects every child that has ended; the exit code of `server` if it is among them.
+fn reap(server: Pid) -> Option<u8> {
+    let mut code = None;
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid == server {
+            let status = std::process::ExitStatus::from_raw(status.as_raw());
+            let by_signal = status.signal().map(|signal| 128 + signal);
+            code = status.code().or(by_signal).and_then(|code| u8::try_from(code).ok());
+        }
+    }
+    code
+}
+
+/// Notices when the hub is gone.
+enum HubWatch {
+    /// The kernel tells.
+    Told(oneshot::Receiver<()>),
+    /// It is already gone.
+    Gone,
+    /// We look from time to time whether we have been handed to another parent.
+    Look(Pid),
+}
+
+// === impl HubWatch ===
+
+impl HubWatch {
+    fn new(hub: Pid) -> io::Result<Self> {
+        let handle = tree::process_handle(hub);
+        // The order matters: a process id can be given to another process, our parent's cannot
+        // while it is our parent.
+        if rustix::process::getppid() != Some(hub) {
+            return Ok(Self::Gone);
+        }
+        match handle {
+            Some(handle) => Ok(Self::Told(tell_when_ended(handle)?)),
+            None => Ok(Self::Look(hub)),
+        }
+    }
+
+    async fn gone(&mut self) {
+        match self {
+            Self::Told(ended) => drop(ended.await),
+            Self::Gone => {}
+            Self::Look(hub) => {
+                while rustix::process::getppid() == Some(*hub) {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of a process in a thread of its own: the kernel has no other safe way.
+fn tell_when_ended(handle: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
+    let (tell, ended) = oneshot::channel();
+    std::thread::Builder::new().name("hub-watch".to_owned()).spawn(move || {
+        let mut wanted = [PollFd::new(&handle, PollFlags::IN)];
+        while matches!(poll(&mut wanted, None), Err(rustix::io::Errno::INTR)) {}
+        // Nobody listens any more when the keeper itself is about to end.
+        let _ = tell.send(());
+    })?;
+    Ok(ended)
+}

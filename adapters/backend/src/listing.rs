@@ -1,0 +1,73 @@
+//! Reads a whole list of a server, page by page.
+
+use std::sync::Arc;
+
+use capstan_hub::ports::{Item, Listing};
+use capstan_model::CallError;
+use capstan_wire::{Json, Reply, compose, object, protocol};
+use tracing::warn;
+
+use crate::session::Session;
+
+/// Pages read at the most.
+const MAX_PAGES: usize = 1000;
+
+/// Items kept at the most.
+const MAX_ITEMS: usize = 100_000;
+
+/// Reads the list; empty when the server has no such list.
+pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+    if !session.offers(listing) {
+        return Ok(Arc::new([]));
+    }
+    let mut items = Vec::new();
+    let mut cursor: Option<Json> = None;
+    for _ in 0..MAX_PAGES {
+        let Some(page) = read_page(session, listing, cursor.as_ref()).await? else { break };
+        let member = object::get(&page, listing.member());
+        let entries =
+            member.map(|list| object::items(&list).unwrap_or_default()).unwrap_or_default();
+        items.extend(entries.into_iter().filter_map(|entry| item(session, listing, entry)));
+        if items.len() > MAX_ITEMS {
+            return Err(session.broken(format!("it lists more than {MAX_ITEMS} items")));
+        }
+        let next = object::get(&page, "nextCursor").filter(|next| next.as_bytes() != b"null");
+        if next.is_some() && next == cursor {
+            return Err(session.broken("its list repeats a page for ever".to_owned()));
+        }
+        cursor = next;
+        if cursor.is_none() {
+            return Ok(items.into());
+        }
+    }
+    if cursor.is_some() {
+        return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
+    }
+    Ok(items.into())
+}
+
+/// One page; `None` when the server does not know such a list after all.
+async fn read_page(
+    session: &Session,
+    listing: Listing,
+    cursor: Option<&Json>,
+) -> Result<Option<Json>, CallError> {
+    let params = match cursor {
+        Some(cursor) => compose::object(&[("cursor", cursor)]),
+        None => Json::empty_object(),
+    };
+    match session.ask(listing.method(), &params).await? {
+        Reply::Result(result) => Ok(Some(result)),
+        Reply::Error(error) if error.code == protocol::METHOD_NOT_FOUND => Ok(None),
+        Reply::Error(error) => Err(session.refused(&error)),
+    }
+}
+
+fn item(session: &Session, listing: Listing, definition: Json) -> Option<Item> {
+    if let Some(name) = object::get_string(&definition, listing.name_key()) {
+        return Some(Item { name, definition });
+    }
+    let (server, list) = (&session.settings.name, listing.member());
+    warn!(%server, list, "an item of its list has no name; it is left out");
+    None
+}

@@ -1,0 +1,267 @@
+//! Speaks with one connected server in the era it turned out to speak.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use capstan_hub::ports::{About, BoxFuture, Item, Listing, Operator};
+use capstan_hub::{Answer, Ticket};
+use capstan_model::CallError;
+use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
+use futures::FutureExt;
+use futures::future::Shared;
+use tracing::debug;
+
+use crate::connection::{Connection, Request, RequestError};
+use crate::handshake::{Hello, modern_meta};
+use crate::inbound::Asked;
+use crate::listing;
+use crate::settings::StdioSettings;
+
+/// How often one call may ask for further input.
+const MAX_ROUNDS: usize = 10;
+
+/// A server that is connected.
+pub(crate) struct Session {
+    pub(crate) settings: Arc<StdioSettings>,
+    pub(crate) connection: Connection,
+    pub(crate) about: Arc<About>,
+    modern: bool,
+    asked: Asked,
+    lists: Arc<Lists>,
+}
+
+/// What the server offers, from memory until it changes. A list that is being read is shared by
+/// all who ask for it.
+#[derive(Default)]
+pub(crate) struct Lists(Mutex<HashMap<Listing, SharedList>>);
+
+type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
+
+// === impl Lists ===
+
+impl Lists {
+    /// Forgets a list that has changed; the next who asks reads it anew.
+    pub(crate) fn forget(&self, listing: Listing) {
+        let old = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&listing);
+        drop(old);
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(crate) fn new(
+        settings: Arc<StdioSettings>,
+        connection: Connection,
+        hello: Hello,
+        asked: Asked,
+        lists: Arc<Lists>,
+    ) -> Self {
+        let Hello { modern, about } = hello;
+        Self { settings, connection, about: Arc::new(about), modern, asked, lists }
+    }
+
+    /// Whether the server says that it has such a list.
+    pub(crate) fn offers(&self, listing: Listing) -> bool {
+        self.capability(listing.capability()).is_some()
+    }
+
+    /// Whether there is anything at all to use it for.
+    pub(crate) fn offers_nothing(&self) -> bool {
+        ![Listing::Tools, Listing::Prompts, Listing::Resources]
+            .iter()
+            .any(|list| self.offers(*list))
+    }
+
+    fn capability(&self, name: &str) -> Option<Json> {
+        self.about.capabilities.as_ref().and_then(|all| object::get(all, name))
+    }
+
+    /// What the server offers.
+    pub(crate) async fn list(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        let shared = {
+            let mut lists = self.lists.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let start = || {
+                let session = Arc::clone(self);
+                async move { listing::read(&session, listing).await }.boxed().shared()
+            };
+            lists.entry(listing).or_insert_with(start).clone()
+        };
+        let first = shared.peek().is_none();
+        let result = shared.await;
+        match &result {
+            // A failure is not remembered; the next who asks tries again.
+            Err(_) => self.lists.forget(listing),
+            Ok(_) if first => self.subscribe(listing).await,
+            Ok(_) => {}
+        }
+        result
+    }
+
+    /// Asks a modern server to tell when the list changes; legacy ones tell unasked.
+    async fn subscribe(&self, listing: Listing) {
+        let changes = self
+            .capability(listing.capability())
+            .and_then(|capability| object::get(&capability, "listChanged"))
+            .is_some_and(|json| json.as_bytes() == b"true");
+        let key = match listing {
+            Listing::Tools => "toolsListChanged",
+            Listing::Prompts => "promptsListChanged",
+            Listing::Resources | Listing::Templates => "resourcesListChanged",
+        };
+        if self.modern && changes {
+            let yes = compose::object(&[(key, &truth())]);
+            let meta = modern_meta(&self.settings, None);
+            let params = compose::object(&[("notifications", &yes), ("_meta", &meta)]);
+            self.connection.start("subscriptions/listen", &params).await;
+        }
+    }
+
+    /// Asks for something that is no call of anybody, such as a page of a list.
+    pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
+        let params = if self.modern {
+            let meta = modern_meta(&self.settings, None);
+            object::with_member(params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
+        } else {
+            params.clone()
+        };
+        let id = self.connection.next_id();
+        let limit = self.settings.timeout;
+        let request = Request { id, method, params: &params, limit, operator: None };
+        let reply = self.connection.request(request).await;
+        reply.map_err(|error| self.request_failed(error, MayRun::No))
+    }
+
+    /// Does what the ticket says; answers what the server asks on the way.
+    pub(crate) async fn run(
+        &self,
+        ticket: &Ticket,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Answer, CallError> {
+        let mut params = ticket.params().clone();
+        for _ in 0..MAX_ROUNDS {
+            let result = self.send(ticket, &params, operator).await?;
+            if !self.modern || !is_input_required(&result) {
+                return Ok(Answer(result));
+            }
+            params = self.with_input(ticket.params(), &result, operator).await?;
+        }
+        Err(self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call")))
+    }
+
+    async fn send(
+        &self,
+        ticket: &Ticket,
+        params: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let id = self.connection.next_id();
+        let params = self.with_meta(params, id)?;
+        let (method, limit) = (ticket.kind().method(), self.settings.timeout);
+        let operator = Some(Arc::clone(operator));
+        let request = Request { id, method, params: &params, limit, operator };
+        let reply = self.connection.request(request).await;
+        let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
+        match reply.map_err(|error| self.request_failed(error, may_run))? {
+            Reply::Result(result) => Ok(result),
+            Reply::Error(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// Adds our own metadata to what the client sent, which stays as it is otherwise.
+    fn with_meta(&self, params: &Json, id: u64) -> Result<Json, CallError> {
+        let broken = |_| self.broken("the params are not an object".to_owned());
+        let client = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
+        let mut meta = object::with_member(&client, protocol::META_PROGRESS, &compose::number(id))
+            .map_err(broken)?;
+        if self.modern {
+            for (key, value) in
+                object::members(&modern_meta(&self.settings, None)).map_err(broken)?
+            {
+                meta = object::with_member(&meta, &key, &value).map_err(broken)?;
+            }
+        }
+        object::with_member(params, "_meta", &meta).map_err(broken)
+    }
+
+    /// The call again, with answers to what the server asked and its own state untouched.
+    async fn with_input(
+        &self,
+        params: &Json,
+        required: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let broken = |_| self.broken("its request for input is malformed".to_owned());
+        let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
+        let mut answers = Vec::new();
+        for (key, request) in object::members(&requests).map_err(broken)? {
+            answers.push((key, self.answer_input(&request, operator).await?));
+        }
+        let answers: Vec<(&str, &Json)> = answers.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let mut params = params.clone();
+        if !answers.is_empty() {
+            let answers = compose::object(&answers);
+            params = object::with_member(&params, "inputResponses", &answers).map_err(broken)?;
+        }
+        if let Some(state) = object::get(required, "requestState") {
+            params = object::with_member(&params, "requestState", &state).map_err(broken)?;
+        }
+        Ok(params)
+    }
+
+    async fn answer_input(
+        &self,
+        request: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let method = object::get_string(request, "method").unwrap_or_default();
+        if let Some(answer) = self.asked.at_once(&method) {
+            return Ok(answer);
+        }
+        if method != "elicitation/create" {
+            return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
+        }
+        let params = object::get(request, "params");
+        Ok(self.asked.elicit(params.as_ref(), Some(&**operator)).await)
+    }
+
+    fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
+        let server = self.settings.name.clone();
+        match (error, may_run) {
+            (RequestError::NotSent(reason), _) | (RequestError::Gone(reason), MayRun::No) => {
+                CallError::Unreachable { server, reason }
+            }
+            (RequestError::Gone(reason), MayRun::Yes) => {
+                CallError::OutcomeUnknown { server, reason }
+            }
+            (RequestError::TimedOut(limit), may_run) => {
+                debug!(%server, ?limit, "no answer in time");
+                CallError::TimedOut { server, limit, may_have_run: may_run == MayRun::Yes }
+            }
+        }
+    }
+
+    pub(crate) fn refused(&self, error: &RpcError) -> CallError {
+        let (code, message) = (error.code, error.message.clone());
+        CallError::Server { server: self.settings.name.clone(), code, message }
+    }
+
+    pub(crate) fn broken(&self, problem: String) -> CallError {
+        CallError::Protocol { server: self.settings.name.clone(), problem }
+    }
+}
+
+/// Whether a request that got lost may have changed something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayRun {
+    Yes,
+    No,
+}
+
+fn is_input_required(result: &Json) -> bool {
+    object::get_string(result, "resultType").as_deref() == Some("input_required")
+}
+
+fn truth() -> Json {
+    Json::parse("true").unwrap_or_else(|_| Json::empty_object())
+}
