@@ -1,1 +1,26 @@
 //! The audit log: hash-chained JSON lines.
+//!
+//! [`row`] is one line and how it is sealed, [`jsonl`] writes them, [`reader`] reads and filters,
+//! [`verify`] looks for tampering. Around the log `audit.jsonl` in its folder stand the older logs
+//! `audit.1.jsonl` and on, `audit.head` (the lock, and the last entry written) and, after a crash,
+//! `audit.torn`.
+//!
+//! **Invariant:** whoever writes, of however many processes, holds the lock; each entry carries
+//! the hash of the one before it, also from one file to the next.
+
+pub mod error;
+pub mod row;
+pub mod jsonl;
+pub mod reader;
+pub mod verify;
+mod place;
+mod head;
+mod lines;
+mod recover;
+mod rotate;
+
+pub use error::AuditError;
+pub use jsonl::{Durability, JsonLines, Limits};
+pub use reader::{Position, Query, Reader};
+pub use row::Row;
+pub use verify::{Broken, Reason, Verified, VerifyError};

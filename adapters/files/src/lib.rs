@@ -1,1 +1,18 @@
 //! Reading and atomically replacing files.
+//!
+//! [`read`] reads a file whole within a bound, [`edit()`] replaces one so that whoever looks, at any
+//! moment and after any crash, sees the old text or the new one, and [`approvals`] remembers which
+//! project files the operator has agreed to.
+//!
+//! Everything here blocks: call it from a thread that may wait.
+
+pub mod error;
+pub mod read;
+pub mod edit;
+pub mod approvals;
+mod lock;
+
+pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
+pub use edit::{Change, EditFileError, Edited, edit};
+pub use error::FileError;
+pub use read::{MAX_SIZE, read_bounded};

@@ -1,0 +1,111 @@
+//! How writing or reading the audit log can fail.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An audit log that could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// A file of the log cannot be opened or made.
+    #[error("cannot open the audit log at `{}`", path.display())]
+    Open {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file of the log cannot be read.
+    #[error("cannot read the audit log at `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// An entry cannot be written.
+    #[error("cannot write the audit log at `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// Another process holds the lock for too long.
+    #[error("the audit log is locked at `{}`, waited {waited:?}", path.display())]
+    Busy {
+        /// The file that carries the lock.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+}
+
+/// The kinds of failure that are told apart in the log: each is told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    Busy,
+    Full,
+    Forbidden,
+    Other,
+}
+
+// === impl AuditError ===
+
+impl AuditError {
+    /// What the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let path = match self {
+            Self::Open { path, .. }
+            | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Busy { path, .. } => path.display(),
+        };
+        match self.kind() {
+            FailureKind::Busy => Some(format!("`fuser {path}` shows who holds the lock")),
+            FailureKind::Full => Some(format!("free some space where `{path}` is")),
+            FailureKind::Forbidden => {
+                Some(format!("check the permissions of `{path}` and of its folder"))
+            }
+            FailureKind::Other => None,
+        }
+    }
+
+    pub(crate) fn open(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Open { path: path.to_owned(), cause }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Read { path: path.to_owned(), cause }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |cause| Self::Write { path: path.to_owned(), cause }
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the kinds of the standard library are many"
+    )]
+    pub(crate) fn kind(&self) -> FailureKind {
+        let cause = match self {
+            Self::Busy { .. } => return FailureKind::Busy,
+            Self::Open { cause, .. } | Self::Read { cause, .. } | Self::Write { cause, .. } => {
+                cause
+            }
+        };
+        match cause.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => FailureKind::Full,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                FailureKind::Forbidden
+            }
+            _ => FailureKind::Other,
+        }
+    }
+}

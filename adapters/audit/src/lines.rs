@@ -1,0 +1,79 @@
+//! Going through a log line by line, with a bound on the length of a line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
+
+use crate::row::MAX_LINE;
+
+/// The lines of one file, from some offset to the length it had when it was looked at.
+pub(crate) struct Lines {
+    reader: BufReader<Take<File>>,
+    buffer: Vec<u8>,
+    /// Lines read so far.
+    pub(crate) number: u64,
+    /// Where in the file the next line begins.
+    pub(crate) offset: u64,
+}
+
+/// What stands where a line is expected.
+pub(crate) enum Line<'a> {
+    /// A line, without its end.
+    Whole(&'a [u8]),
+    /// A line longer than any of ours.
+    TooLong,
+    /// The last line, without an end.
+    Torn,
+}
+
+// === impl Lines ===
+
+impl Lines {
+    pub(crate) fn new(mut file: File, offset: u64, len: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(offset))?;
+        let reader = BufReader::new(file.take(len.saturating_sub(offset)));
+        Ok(Self { reader, buffer: Vec::new(), number: 0, offset })
+    }
+
+    /// The next line; `None` at the end. A torn line does not move the offset: whoever comes back
+    /// when it is complete finds it there.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let bound = MAX_LINE as u64;
+        let read = (&mut self.reader).take(bound).read_until(b'\n', &mut self.buffer)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if let Some(line) = self.buffer.strip_suffix(b"\n") {
+            self.offset += read as u64;
+            return Ok(Some(Line::Whole(line)));
+        }
+        if (read as u64) < bound {
+            return Ok(Some(Line::Torn));
+        }
+        self.offset += bound + self.reader.skip_until(b'\n')? as u64;
+        Ok(Some(Line::TooLong))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_line_too_long_is_passed_over_and_a_torn_one_not_taken() {
+        let mut file = tempfile::tempfile().unwrap();
+        let long = "x".repeat(MAX_LINE + 5);
+        write!(file, "one\n{long}\nthree\nto").unwrap();
+        let len = file.metadata().unwrap().len();
+        let mut lines = Lines::new(file, 0, len).unwrap();
+        assert!(matches!(lines.next().unwrap(), Some(Line::Whole(b"one"))));
+        assert!(matches!(lines.next().unwrap(), Some(Line::TooLong)));
+        assert!(matches!(lines.next().unwrap(), Some(Line::Whole(b"three"))));
+        assert!(matches!(lines.next().unwrap(), Some(Line::Torn)));
+        assert_eq!((lines.number, lines.offset), (4, len - 2));
+        assert!(lines.next().unwrap().is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! Finding the end of the chain in a log that another process, or a crash, has left.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use crate::AuditError;
+use crate::head::Head;
+use crate::place::{Place, open_private};
+use crate::row::{Fault, Link, MAX_LINE, Row};
+
+/// How much is read at once while looking for the end of a line.
+const CHUNK: u64 = 64 * 1024;
+
+/// The end of a log.
+pub(crate) struct Tail {
+    /// The last whole line; `None` when there is none.
+    pub(crate) last: Option<LastLine>,
+    /// Length up to and with the end of the last whole line.
+    pub(crate) whole: u64,
+}
+
+/// The last whole line of a log.
+pub(crate) enum LastLine {
+    /// It is as it was written.
+    Sound(Link),
+    /// It is not.
+    Damaged,
+}
+
+/// Where the next entry is tied to, and what is to be told first.
+pub(crate) struct Recovered {
+    pub(crate) last: Link,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Finds the end of the chain, moving an incomplete last line of `log` aside.
+///
+/// Where log and head disagree, the head is believed: then the chain visibly breaks at the next
+/// entry, and no later look at the log can miss it.
+pub(crate) fn recover(
+    place: &Place,
+    log: &File,
+    head: Option<&Head>,
+) -> Result<Recovered, AuditError> {
+    let mut faults = Vec::new();
+    let len = log.metadata().map_err(AuditError::read(place.log()))?.len();
+    let tail = Tail::of(log, len).map_err(AuditError::read(place.log()))?;
+    if tail.whole < len {
+        move_aside(place, log, tail.whole, len)?;
+        faults.push(Fault::Torn { size: len - tail.whole });
+    }
+    let found = match tail.last {
+        Some(last) => last,
+        None => last_of_older(place)?,
+    };
+    let known = head.map(|head| &head.last);
+    let last = match (found, known) {
+        (LastLine::Damaged, _) => {
+            faults.push(Fault::Damaged);
+            known.cloned().unwrap_or_else(Link::start)
+        }
+        (LastLine::Sound(link), Some(known)) if known.seq > link.seq => {
+            faults.push(Fault::Cut);
+            known.clone()
+        }
+        (LastLine::Sound(link), Some(known)) if known.seq == link.seq && *known != link => {
+            faults.push(Fault::Damaged);
+            known.clone()
+        }
+        (LastLine::Sound(link), None) if link.seq > 0 => {
+            faults.push(Fault::Unanchored);
+            link
+        }
+        (LastLine::Sound(link), _) => link,
+    };
+    Ok(Recovered { last, faults })
+}
+
+/// The last line of the newest older log: a process may die between renaming and writing.
+fn last_of_older(place: &Place) -> Result<LastLine, AuditError> {
+    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+    let Some(newest) = numbers.first() else { return Ok(LastLine::Sound(Link::start())) };
+    let path = place.older(*newest);
+    let file = File::open(&path).map_err(AuditError::read(&path))?;
+    let len = file.metadata().map_err(AuditError::read(&path))?.len();
+    let tail = Tail::of(&file, len).map_err(AuditError::read(&path))?;
+    Ok(tail.last.unwrap_or_else(|| LastLine::Sound(Link::start())))
+}
+
+/// Adds the incomplete line to the `.torn` file, and only then takes it out of the log.
+fn move_aside(place: &Place, log: &File, whole: u64, len: u64) -> Result<(), AuditError> {
+    let path = place.torn();
+    let mut aside = open_private(&path).map_err(AuditError::open(&path))?;
+    let mut copy = || {
+        let mut log = log;
+        log.seek(SeekFrom::Start(whole))?;
+        io::copy(&mut log.take(len - whole), &mut aside)?;
+        aside.write_all(b"\n")?;
+        aside.sync_all()
+    };
+    copy().map_err(AuditError::write(&path))?;
+    log.set_len(whole).map_err(AuditError::write(place.log()))
+}
+
+// === impl Tail ===
+
+impl Tail {
+    /// The end of a file of the given length. Reads no more than the last line.
+    pub(crate) fn of(file: &File, len: u64) -> io::Result<Self> {
+        let Some(end) = newline_before(file, len)? else {
+            return Ok(Self { last: None, whole: 0 });
+        };
+        let begin = newline_before(file, end)?.map_or(0, |newline| newline + 1);
+        Ok(Self { last: Some(read_last(file, begin, end)?), whole: end + 1 })
+    }
+}
+
+fn read_last(file: &File, begin: u64, end: u64) -> io::Result<LastLine> {
+    if end - begin > MAX_LINE as u64 {
+        return Ok(LastLine::Damaged);
+    }
+    let line = read_range(file, begin, end)?;
+    Ok(Row::unseal(&line).map_or(LastLine::Damaged, |row| LastLine::Sound(row.link())))
+}
+
+/// Where the last end of a line before `end` is.
+fn newline_before(file: &File, mut end: u64) -> io::Result<Option<u64>> {
+    while end > 0 {
+        let begin = end.saturating_sub(CHUNK);
+        let chunk = read_range(file, begin, end)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(Some(begin + at as u64));
+        }
+        end = begin;
+    }
+    Ok(None)
+}
+
+fn read_range(mut file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(begin))?;
+    file.take(end - begin).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

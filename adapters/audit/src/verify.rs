@@ -1,0 +1,175 @@
+//! Looking for tampering: every line must be what was written, where it was written.
+
+use std::path::PathBuf;
+
+use crate::AuditError;
+use crate::head::Head;
+use crate::lines::Line;
+use crate::reader::Reader;
+use crate::row::{Link, Row};
+
+/// A log whose chain is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Lines looked at.
+    pub entries: u64,
+    /// Lines among them that tell of a crash, of entries that could not be written, or of damage.
+    pub breaks: u64,
+}
+
+/// The first place where the chain is not whole.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` line {line}: {reason} (entry {seq} belongs here)", file.display())]
+pub struct Broken {
+    /// The file.
+    pub file: PathBuf,
+    /// The line in it, from 1.
+    pub line: u64,
+    /// The entry that belongs there.
+    pub seq: u64,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+/// What can be wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It is no entry at all.
+    #[error("not an entry")]
+    NotARow,
+    /// It is incomplete.
+    #[error("an incomplete line")]
+    Torn,
+    /// It was changed after it was written.
+    #[error("the entry was changed")]
+    Changed,
+    /// It is another entry than the one that belongs there: lines were removed, added or moved.
+    #[error("entry {found} is out of place")]
+    OutOfPlace {
+        /// The entry that stands there.
+        found: u64,
+    },
+    /// It does not continue the entry before it, which was exchanged.
+    #[error("the entry does not continue the one before it")]
+    NotContinued,
+    /// The entries from here on are missing.
+    #[error("the log ends, but entries up to {last} were written")]
+    Cut {
+        /// The last entry written.
+        last: u64,
+    },
+    /// The head is missing or damaged, so nobody can say whether the log is complete.
+    #[error("the head of the log is missing or damaged")]
+    Unanchored,
+}
+
+/// A log that could not be looked at, or is not whole.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The log could not be read.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The chain is broken.
+    #[error("the audit log is broken")]
+    Broken(#[from] Broken),
+}
+
+/// The chain as far as it was followed.
+struct Chain {
+    head: Option<Head>,
+    /// The last entry; `None` before the first.
+    last: Option<Link>,
+    verified: Verified,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Follows the chain through all files, oldest first, up to the last entry written.
+    pub fn verify(&self) -> Result<Verified, VerifyError> {
+        let snapshot = self.snapshot()?;
+        let mut chain = Chain::new(snapshot.head);
+        let mut end = (PathBuf::new(), 0);
+        for piece in snapshot.pieces {
+            let path = piece.path.clone();
+            let mut lines = piece.lines(0)?;
+            while let Some(line) = lines.next().map_err(AuditError::read(&path))? {
+                let followed = chain.follow(&line);
+                let broken = |reason| chain.broken_at(path.clone(), lines.number, reason);
+                followed.map_err(broken)?;
+            }
+            end = (path, lines.number);
+        }
+        let broken = |reason| chain.broken_at(end.0.clone(), end.1 + 1, reason);
+        chain.check_end().map_err(broken)?;
+        Ok(chain.verified)
+    }
+}
+
+// === impl Chain ===
+
+impl Chain {
+    fn new(head: Option<Head>) -> Self {
+        Self { head, last: None, verified: Verified { entries: 0, breaks: 0 } }
+    }
+
+    fn follow(&mut self, line: &Line<'_>) -> Result<(), Reason> {
+        let row = match line {
+            Line::Whole(line) => Row::unseal(line)?,
+            Line::TooLong => return Err(Reason::NotARow),
+            Line::Torn => return Err(Reason::Torn),
+        };
+        let before = match &self.last {
+            Some(last) => last.clone(),
+            None => self.start(&row),
+        };
+        if row.seq != before.seq.saturating_add(1) {
+            return Err(Reason::OutOfPlace { found: row.seq });
+        }
+        if row.prev != before.hash {
+            return Err(Reason::NotContinued);
+        }
+        let here = row.link();
+        if let Some(head) = &self.head
+            && [&head.start, &head.last]
+                .iter()
+                .any(|known| known.seq == here.seq && **known != here)
+        {
+            return Err(Reason::Changed);
+        }
+        self.last = Some(here);
+        self.verified.entries += 1;
+        self.verified.breaks += u64::from(row.is_break());
+        Ok(())
+    }
+
+    /// The place before the first line. A file that was about to be dropped when a process died
+    /// begins before the start; then the chain must lead to the start, which `follow` checks.
+    fn start(&self, first: &Row) -> Link {
+        match &self.head {
+            Some(head) if first.seq > head.start.seq => head.start.clone(),
+            Some(_) => first.link_before(),
+            None => Link::start(),
+        }
+    }
+
+    /// Whether the log goes as far as it was written.
+    fn check_end(&self) -> Result<(), Reason> {
+        let reached = self.last.as_ref().map(|last| last.seq);
+        match &self.head {
+            None if reached.is_none() => Ok(()),
+            None => Err(Reason::Unanchored),
+            Some(head) if head.last.seq > reached.unwrap_or(head.start.seq) => {
+                Err(Reason::Cut { last: head.last.seq })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn broken_at(&self, file: PathBuf, line: u64, reason: Reason) -> Broken {
+        let before = self.last.as_ref().or(self.head.as_ref().map(|head| &head.start));
+        let seq = before.map_or(1, |before| before.seq.saturating_add(1));
+        Broken { file, line, seq, reason }
+    }
+}

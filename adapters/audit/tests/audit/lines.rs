@@ -1,0 +1,125 @@
+//! What a line says, and what it never says.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use capstan_audit::{Durability, JsonLines, Limits};
+use capstan_hub::Outcome;
+use capstan_hub::ports::AuditLog;
+use capstan_model::{Caller, ErrorCode, Front, Kind};
+
+use crate::world::{World, entry};
+
+const FIELDS: [&str; 19] = [
+    "seq",
+    "time",
+    "caller",
+    "caller_id",
+    "front",
+    "server",
+    "item",
+    "kind",
+    "effect",
+    "verdict",
+    "rule",
+    "approval",
+    "outcome",
+    "code",
+    "duration_ms",
+    "request_bytes",
+    "answer_bytes",
+    "prev",
+    "hash",
+];
+
+#[test]
+fn a_line_has_these_fields_in_this_order_and_no_others() {
+    let world = World::with_entries(1);
+    let line = world.lines().remove(0);
+    let (open, seal) = line.split_once(r#","prev""#).unwrap();
+    assert_eq!(
+        open,
+        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
+    );
+    assert!(seal.starts_with(&format!(r#":"{}","hash":""#, "0".repeat(64))), "{seal}");
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+    assert_eq!(object.keys().collect::<Vec<_>>(), FIELDS);
+}
+
+#[test]
+fn what_is_not_known_is_null_and_not_left_out() {
+    let world = World::new();
+    let mut bare = entry(1);
+    bare.caller = Caller::operator(Front::Cli);
+    bare.kind = Kind::Resource;
+    (bare.server, bare.rule, bare.effect) = (None, None, None);
+    (bare.verdict, bare.approval) = (None, None);
+    bare.outcome = Outcome::Failed(ErrorCode::NotFound);
+    world.open().record(bare);
+    let line = world.lines().remove(0);
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
+    assert_eq!(object.keys().collect::<Vec<_>>(), FIELDS);
+    for field in ["caller_id", "server", "rule", "effect", "verdict", "approval"] {
+        assert!(object[field].is_null(), "{field}");
+    }
+    assert_eq!(object["code"], "not_found");
+}
+
+#[test]
+fn a_row_serialises_exactly_like_its_line() {
+    let world = World::new();
+    let mut odd = entry(1);
+    odd.item = "line\nbreak \u{1b}[31m \"quote\" ü 🦀 \u{0}".to_owned();
+    odd.outcome = Outcome::Abandoned;
+    world.open().record(odd);
+    world.record(2..=3);
+    let printed: Vec<String> =
+        world.rows().iter().map(|row| serde_json::to_string(row).unwrap()).collect();
+    assert_eq!(printed, world.lines());
+}
+
+#[test]
+fn roles_and_everything_else_about_a_caller_stay_out_of_the_log() {
+    let world = World::with_entries(1);
+    assert!(!fs::read_to_string(world.log()).unwrap().contains("deployers"));
+}
+
+#[test]
+fn a_text_without_end_is_cut_off_and_the_chain_stays_whole() {
+    let world = World::new();
+    let mut huge = entry(1);
+    huge.item = "ü\u{0}".repeat(1_000_000);
+    huge.caller.subject = "\u{1}".repeat(1_000_000);
+    huge.caller.caller_id = Some("\u{1}".repeat(1_000_000));
+    huge.server = Some("\u{1}".repeat(1_000_000));
+    huge.rule = Some("\u{1}".repeat(1_000_000));
+    world.open().record(huge);
+    world.record(2..=2);
+    assert!(fs::metadata(world.log()).unwrap().len() < 64 * 1024);
+    assert!(world.rows()[0].item.ends_with('…'));
+    assert_eq!(world.verified().entries, 2);
+}
+
+#[test]
+fn the_log_is_for_its_owner_only_also_when_it_was_not() {
+    let world = World::new();
+    let log = world.file("state/logs/audit.jsonl");
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let open = || JsonLines::open(&log, Limits::default()).unwrap();
+    open().record(entry(1));
+    assert_eq!(mode(world.file("state")), 0o700);
+    assert_eq!(mode(log.clone()), 0o600);
+    assert_eq!(mode(world.file("state/logs/audit.head")), 0o600);
+    fs::set_permissions(&log, Permissions::from_mode(0o644)).unwrap();
+    open().record(entry(2));
+    assert_eq!(mode(log.clone()), 0o600);
+}
+
+#[test]
+fn an_entry_that_waits_for_the_disk_is_an_entry_like_any_other() {
+    let world = World::new();
+    let log = world.open().with_durability(Durability::Sync);
+    log.record(entry(1));
+    log.record(entry(2));
+    assert_eq!(world.verified().entries, 2);
+}

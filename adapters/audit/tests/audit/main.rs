@@ -1,0 +1,11 @@
+//! The audit log from outside: what is written, read, found out and survived.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod world;
+mod lines;
+mod tampering;
+mod faults;
+mod rotation;
+mod reading;
+mod processes;
