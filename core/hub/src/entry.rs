@@ -30,9 +30,9 @@ pub struct Entry {
     pub outcome: Outcome,
     /// How long it took.
     pub duration: Duration,
-    /// Size of the arguments, in bytes.
+    /// Size of the request's params, in bytes.
     pub request_bytes: usize,
-    /// Size of the answer, in bytes.
+    /// Size of the answer, in bytes; 0 when none was delivered.
     pub answer_bytes: usize,
 }
 

@@ -67,7 +67,8 @@ impl Hub {
 
     /// The item that a name in any spelling stands for, if a server of ours fits.
     ///
-    /// A server is known by its slug and by the name that the operator gave it.
+    /// A server is known by its slug and by the name that the operator gave it. Slugs come first,
+    /// so that no display name can take over the id of a listed tool.
     pub fn id_of(&self, name: &str) -> Option<ItemId> {
         let by_slug = ItemId::resolve(name, self.backends.keys());
         by_slug.or_else(|| self.id_by_display(name))
@@ -84,8 +85,9 @@ impl Hub {
             let rest = bare.strip_prefix(server.display.as_str())?;
             let item =
                 ["__", ":", "."].iter().find_map(|separator| rest.strip_prefix(separator))?;
-            let known = self.backends.contains_key(slug) && !item.is_empty();
-            known.then(|| (server.display.len(), slug.clone(), item.to_owned()))
+            let named = !server.display.is_empty() && !item.is_empty();
+            (named && self.backends.contains_key(slug))
+                .then(|| (server.display.len(), slug.clone(), item.to_owned()))
         };
         let (_, server, item) = self.policy.servers.iter().filter_map(fits).max()?;
         Some(ItemId { server, item })

@@ -1,1 +1,19 @@
-//! Fake servers and worlds for the tests.
+//! What tests of the other crates stand on: a world of their own, a server that misbehaves on
+//! request, and the smallest possible client.
+//!
+//! - [`World`] is a home folder with configuration, in which `capstan` is run.
+//! - [`fixture`] is the server behind the binary `capstan-fixture`.
+//! - [`peer`] is the client behind the binary `capstan-thinclient`.
+//! - [`process`] looks at processes from outside.
+//!
+//! Whatever cannot be set up fails the test at once, with the line that asked for it.
+
+pub mod world;
+pub mod process;
+pub mod peer;
+pub mod fixture;
+
+mod fail;
+
+pub use process::{alive, descendants, wait_until};
+pub use world::{Capstan, Ended, World, binary};

@@ -8,7 +8,7 @@ pub use gather::{Gathered, Patience};
 pub use instructions::{MAX_INSTRUCTIONS, merged_instructions};
 pub use tool::ToolView;
 
-use capstan_model::{Front, Kind, ServerName, Verdict};
+use capstan_model::{Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::{Arguments, Asked};
 
 use crate::hub::Hub;
@@ -35,17 +35,26 @@ impl Hub {
         let mut tools = Vec::new();
         for (server, items) in &gathered.lists {
             let views = items.iter().map(|item| ToolView::new(&self.policy, server, item));
-            tools.extend(views.filter(|view| self.could_permit(view, front)));
+            let listed =
+                |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
+            tools.extend(views.filter(listed));
         }
         tools
     }
 
-    fn could_permit(&self, view: &ToolView, front: Front) -> bool {
+    /// Whether a caller at `front` could be permitted to use an item, with the right arguments.
+    pub(crate) fn could_permit(
+        &self,
+        id: &ItemId,
+        kind: Kind,
+        effect: Effect,
+        front: Front,
+    ) -> bool {
         let asked = Asked {
-            id: &view.id,
-            kind: Kind::Tool,
+            id,
+            kind,
             arguments: Arguments::Unknown,
-            effect: view.effect,
+            effect,
             now: self.clock.now(),
             fallback: fallback(front),
         };

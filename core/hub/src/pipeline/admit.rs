@@ -1,7 +1,7 @@
 //! Step 4: is there quota left? If so, a ticket is issued.
 
 use capstan_model::{CallError, Effect, ItemId, Kind};
-use capstan_wire::{Json, compose, object};
+use capstan_wire::Json;
 
 use super::confirm::Approved;
 use super::resolve::Resolved;
@@ -19,14 +19,7 @@ pub struct Ticket {
 pub(super) fn admit(session: &Session, approved: Approved) -> Result<Ticket, CallError> {
     let Approved { resolved: Resolved { id, effect, call } } = approved;
     session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?;
-    let kind = call.target.kind;
-    // The caller's spelling makes way for the name that the server knows.
-    let name = compose::string(&id.item);
-    let params = object::with_member(&call.params, kind.name_key(), &name).map_err(|_| {
-        let problem = "the request's params are not an object".to_owned();
-        CallError::InvalidArguments { item: id.to_string(), problem }
-    })?;
-    Ok(Ticket { id, kind, effect, params })
+    Ok(Ticket { id, kind: call.target.kind, effect, params: call.params })
 }
 
 // === impl Ticket ===

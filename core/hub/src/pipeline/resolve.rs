@@ -1,13 +1,14 @@
 //! Step 1: which item of which server is meant?
 
+use capstan_model::name::SEPARATOR;
 use capstan_model::{CallError, Effect, ItemId, Kind};
-use capstan_wire::Json;
 use capstan_wire::duplicate::refuse_duplicates;
+use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
 use crate::Call;
 use crate::hub::Hub;
-use crate::ports::{Backend, Listing};
+use crate::ports::{Item, Listing};
 
 /// How many names a typo is answered with.
 const MAX_NEAREST: usize = 3;
@@ -15,7 +16,7 @@ const MAX_NEAREST: usize = 3;
 /// How alike two names must be for one to be offered for the other.
 const LIKENESS: f64 = 0.7;
 
-/// A call whose item is known to exist.
+/// A call whose item is known to exist; its params name the item as the server does.
 pub(super) struct Resolved {
     pub(super) id: ItemId,
     pub(super) effect: Effect,
@@ -38,16 +39,18 @@ pub(super) async fn resolve(
 /// Looks the item up; connects to its server, and to no other.
 pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     let name = &call.target.name;
-    // Before anything is decided: what the rules read must be what the server reads.
+    // Before anything is decided: what the rules read must be what the server reads. For the same
+    // reason the name is put in place here, and the params are never touched again.
     if let Err(problem) = refuse_duplicates(&call.params) {
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
     let Some(id) = hub.id_of(name) else { return Err(unknown(hub, &call)) };
     let Some(backend) = hub.backends.get(&id.server) else { return Err(unknown(hub, &call)) };
+    let call = with_own_name(call, &id)?;
     let definition = match call.target.kind {
-        Kind::Tool => lookup(&**backend, Listing::Tools, &id, Kind::Tool).await?,
-        Kind::Prompt => lookup(&**backend, Listing::Prompts, &id, Kind::Prompt).await?,
+        Kind::Tool => lookup(hub, &call, &id, &backend.list(Listing::Tools).await?)?,
+        Kind::Prompt => lookup(hub, &call, &id, &backend.list(Listing::Prompts).await?)?,
         // A resource need not be listed: templates make more of them than any list holds.
         Kind::Resource => Json::empty_object(),
     };
@@ -55,19 +58,32 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     Ok(Resolved { id, effect, call })
 }
 
-async fn lookup(
-    backend: &dyn Backend,
-    listing: Listing,
-    id: &ItemId,
-    kind: Kind,
-) -> Result<Json, CallError> {
-    let items = backend.list(listing).await?;
+/// The caller's spelling makes way for the name that the server knows.
+fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
+    let name = compose::string(&id.item);
+    let params = object::with_member(&call.params, call.target.kind.name_key(), &name);
+    let params = params.map_err(|_| {
+        let problem = "the request's params are not an object".to_owned();
+        CallError::InvalidArguments { item: id.to_string(), problem }
+    })?;
+    Ok(Call { params, ..call })
+}
+
+fn lookup(hub: &Hub, call: &Call, id: &ItemId, items: &[Item]) -> Result<Json, CallError> {
     if let Some(item) = items.iter().find(|item| item.name == id.item) {
         return Ok(item.definition.clone());
     }
-    let names = items.iter().map(|item| format!("{}__{}", id.server, item.name));
-    let name = id.to_string();
-    Err(CallError::Unknown { kind, nearest: nearest(&name, names), name })
+    let kind = call.target.kind;
+    // A hint must not tell of what the caller is not shown.
+    let shown = |item: &&Item| {
+        let near = ItemId { server: id.server.clone(), item: item.name.clone() };
+        let effect = hub.policy.effect_of(&near, kind, &item.definition);
+        hub.could_permit(&near, kind, effect, call.caller.front)
+    };
+    let names = items.iter().filter(shown).map(|item| item.name.clone());
+    let near = nearest(&id.item, names).into_iter();
+    let nearest = near.map(|near| format!("{}{SEPARATOR}{near}", id.server)).collect();
+    Err(CallError::Unknown { kind, name: id.to_string(), nearest })
 }
 
 /// Nobody of that name; perhaps the server's name is misspelt.
@@ -77,7 +93,10 @@ fn unknown(hub: &Hub, call: &Call) -> CallError {
     let near = match split {
         Some((server, item)) => {
             let names = hub.backends.keys().map(ToString::to_string);
-            nearest(server, names).into_iter().map(|near| format!("{near}__{item}")).collect()
+            nearest(server, names)
+                .into_iter()
+                .map(|near| format!("{near}{SEPARATOR}{item}"))
+                .collect()
         }
         None => Vec::new(),
     };

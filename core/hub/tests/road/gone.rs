@@ -1,0 +1,91 @@
+//! Callers who go away, at every place where a call waits.
+
+use capstan_hub::ports::{Approval, Elicitation, Operator, Want};
+use capstan_hub::{Answer, Ground, Limits};
+use futures::FutureExt;
+use futures::future::{pending, ready};
+
+use super::{Scene, files, says, tool, unreachable};
+use crate::world::{Person, Server, json};
+
+/// Starts a call, lets it come as far as it can, and goes away.
+#[track_caller]
+fn abandon(scene: &Scene, name: &str) {
+    assert!(scene.call(name).now_or_never().is_none(), "the call did not wait anywhere");
+}
+
+#[test]
+fn a_caller_who_goes_away_while_the_server_lists_leaves_one_abandoned_entry() {
+    let lists = |_| pending().boxed();
+    let scene = Scene::with_server(Server { lists: Box::new(lists), ..files() });
+    abandon(&scene, "files__read");
+    assert_eq!(scene.entry(), "tool files read; - - by -, -; abandoned -; 37>0");
+}
+
+#[test]
+fn a_caller_who_goes_away_while_the_operator_thinks_leaves_one_abandoned_entry() {
+    let person = Person { approves: Box::new(|| pending().boxed()), ..Person::nobody() };
+    let scene = Scene::with_person(person);
+    abandon(&scene, "files__write");
+    assert_eq!(scene.served(), [""; 0]);
+    let head = "tool files write; write ask by permissions.ask: write, -;";
+    assert_eq!(scene.entry(), format!("{head} abandoned -; 38>0"));
+}
+
+#[test]
+fn a_caller_who_goes_away_while_the_server_works_leaves_one_abandoned_entry() {
+    let server = Server { runs: Box::new(|_, _| pending().boxed()), ..files() };
+    let scene = Scene::of(server, says(Approval::Yes(Ground::Asked)));
+    abandon(&scene, "files__write");
+    assert_eq!(scene.served().len(), 1);
+    let head = "tool files write; write ask by permissions.ask: write, asked;";
+    assert_eq!(scene.entry(), format!("{head} abandoned -; 38>0"));
+}
+
+#[test]
+fn a_caller_who_goes_away_during_the_second_try_leaves_one_abandoned_entry() {
+    let runs = |count: usize, _| match count {
+        1 => ready(Err(unreachable())).boxed(),
+        _ => pending().boxed(),
+    };
+    let scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });
+    abandon(&scene, "files__read");
+    assert_eq!(scene.served().len(), 2);
+    let head = "tool files read; read allow by permissions.allow: read, -;";
+    assert_eq!(scene.entry(), format!("{head} abandoned -; 37>0"));
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_while_the_server_asks_back_leaves_one_abandoned_entry() {
+    let runs = |_, operator: std::sync::Arc<dyn Operator>| {
+        let asks = async move {
+            let server = "files".parse().unwrap();
+            let want = Want::Form(json("{}"));
+            let question = Elicitation { server, message: "which?".to_owned(), want };
+            let _reply = operator.elicit(question).await;
+            Ok(Answer(json("{}")))
+        };
+        asks.boxed()
+    };
+    let person = Person { answers: Box::new(|| pending().boxed()), ..Person::nobody() };
+    let scene = Scene::of(Server { runs: Box::new(runs), ..files() }, person);
+    abandon(&scene, "files__read");
+    assert_eq!(scene.person.seen.lock().unwrap().len(), 1);
+    let head = "tool files read; read allow by permissions.allow: read, -;";
+    assert_eq!(scene.entry(), format!("{head} abandoned -; 37>0"));
+}
+
+#[test]
+fn an_abandoned_call_counts_towards_the_quota_only_once_it_was_sent() {
+    let server = Server { runs: Box::new(|_, _| pending().boxed()), ..files() };
+    let person = Person { approves: Box::new(|| pending().boxed()), ..Person::nobody() };
+    let mut scene = Scene::of(server, person);
+    scene.set_limits(Limits { quota: Some(1), ..Limits::default() });
+    abandon(&scene, "files__write");
+    abandon(&scene, "files__read");
+    let blocked = scene.send(tool("files__read")).now_or_never().unwrap().unwrap_err();
+    assert_eq!(blocked.code().as_str(), "quota_blocked");
+    let entries = scene.world.entries();
+    let outcomes: Vec<_> = entries.iter().map(|entry| entry.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["abandoned", "abandoned", "failed"]);
+}

@@ -1,0 +1,232 @@
+//! Fakes for everything that the road needs from outside.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use capstan_hub::pipeline::Ticket;
+use capstan_hub::ports::{
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
+    Operator, Question, Reply,
+};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Session};
+use capstan_model::{CallError, ServerName, ServerState};
+use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_wire::{Json, compose};
+use futures::FutureExt;
+use futures::future::ready;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// What a fake server lists.
+pub(crate) type Listed = Result<Arc<[Item]>, CallError>;
+
+/// What a fake server answers.
+pub(crate) type Ran = Result<Answer, CallError>;
+
+/// How a fake server lists.
+type Lists = dyn Fn(Listing) -> BoxFuture<'static, Listed> + Send + Sync;
+
+/// How a fake server runs what it is asked to, given how often it has been.
+type Runs = dyn Fn(usize, Arc<dyn Operator>) -> BoxFuture<'static, Ran> + Send + Sync;
+
+/// A hub among fakes, with one conversation.
+pub(crate) struct World {
+    pub(crate) hub: Hub,
+    pub(crate) session: Session,
+    pub(crate) log: Arc<Log>,
+}
+
+/// A server that does as it is told.
+pub(crate) struct Server {
+    pub(crate) name: ServerName,
+    pub(crate) lists: Box<Lists>,
+    pub(crate) runs: Box<Runs>,
+    /// The requests that reached it: method and params.
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
+}
+
+/// An operator who does as told.
+pub(crate) struct Person {
+    pub(crate) approves: Box<dyn Fn() -> BoxFuture<'static, Approval> + Send + Sync>,
+    pub(crate) answers: Box<dyn Fn() -> BoxFuture<'static, Reply> + Send + Sync>,
+    /// Everything that was shown, a line each.
+    pub(crate) seen: Mutex<Vec<String>>,
+}
+
+/// An audit log that keeps everything.
+#[derive(Default)]
+pub(crate) struct Log(pub(crate) Mutex<Vec<Entry>>);
+
+/// The time of the runtime, which a test can pause. Its wall clock starts at zero.
+struct Time(Instant);
+
+/// A policy with these global rules and the server `files`, which its operator calls `Files`.
+pub(crate) fn policy(deny: &[&str], ask: &[&str], allow: &[&str]) -> Policy {
+    let mut policy = Policy::default();
+    let files = ServerPolicy { display: "Files".to_owned(), ..ServerPolicy::default() };
+    policy.servers.insert("files".parse().unwrap(), files);
+    policy.permissions.global.deny = rules("permissions.deny", deny);
+    policy.permissions.global.ask = rules("permissions.ask", ask);
+    policy.permissions.global.allow = rules("permissions.allow", allow);
+    policy
+}
+
+/// Rules that stand at `place`.
+pub(crate) fn rules(place: &str, patterns: &[&str]) -> Vec<Rule> {
+    let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), place);
+    patterns.iter().map(rule).collect()
+}
+
+/// A list of items of these names.
+pub(crate) fn items(names: &[&str]) -> Arc<[Item]> {
+    let item = |name: &&str| {
+        let definition = compose::object(&[("name", &compose::string(name))]);
+        Item { name: (*name).to_owned(), definition }
+    };
+    names.iter().map(item).collect()
+}
+
+/// JSON, as it is written.
+pub(crate) fn json(text: &str) -> Json {
+    Json::parse(text.to_owned()).unwrap()
+}
+
+// === impl World ===
+
+impl World {
+    /// A hub of these servers under these rules.
+    pub(crate) fn new(servers: Vec<Server>, policy: Policy) -> Self {
+        let log = Arc::new(Log::default());
+        let backend = |server| Arc::new(server) as Arc<dyn Backend>;
+        let named = |backend: Arc<dyn Backend>| (backend.name().clone(), backend);
+        let hub = Hub {
+            backends: servers.into_iter().map(backend).map(named).collect(),
+            policy: Arc::new(policy),
+            audit: Arc::clone(&log) as Arc<dyn AuditLog>,
+            clock: Arc::new(Time(Instant::now())),
+            limits: Limits::default(),
+            open_questions: Arc::default(),
+        };
+        Self { session: hub.session(), hub, log }
+    }
+
+    /// Makes a call with `person` at the front.
+    pub(crate) async fn call(&self, person: &Arc<Person>, call: Call) -> Result<Json, CallError> {
+        let operator = Arc::clone(person) as Arc<dyn Operator>;
+        let screened = self.hub.call(&self.session, call, operator).await?;
+        Ok(screened.result().clone())
+    }
+
+    /// What was written down so far.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.log.0.lock().unwrap().clone()
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server that lists these items, whatever is asked for, and answers every call.
+    pub(crate) fn new(name: &str, names: &'static [&'static str]) -> Self {
+        Self {
+            name: name.parse().unwrap(),
+            lists: Box::new(move |_| ready(Ok(items(names))).boxed()),
+            runs: Box::new(|_, _| ready(Ok(Answer(json(r#"{"content":[]}"#)))).boxed()),
+            requests: Arc::default(),
+        }
+    }
+}
+
+impl Backend for Server {
+    fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    fn state(&self) -> ServerState {
+        ServerState::Connected
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        ready(Ok(Arc::default())).boxed()
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Listed> {
+        (self.lists)(listing)
+    }
+
+    fn run<'a>(&'a self, ticket: &'a Ticket, operator: Arc<dyn Operator>) -> BoxFuture<'a, Ran> {
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));
+        let count = requests.len();
+        drop(requests);
+        (self.runs)(count, operator)
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+// === impl Person ===
+
+impl Person {
+    /// Nobody: approves nothing and declines everything.
+    pub(crate) fn nobody() -> Self {
+        Self {
+            approves: Box::new(|| ready(Approval::No(Ground::Nobody)).boxed()),
+            answers: Box::new(|| ready(Reply::Decline).boxed()),
+            seen: Mutex::default(),
+        }
+    }
+
+    fn see(&self, line: String) {
+        self.seen.lock().unwrap().push(line);
+    }
+}
+
+impl Operator for Person {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
+        let Question { id, kind, arguments, effect, rule } = question;
+        let (kind, effect) = (kind.as_str(), effect.as_str());
+        self.see(format!("{kind} {id} {arguments} ({effect}) by `{rule}`"));
+        (self.approves)()
+    }
+
+    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
+        let Elicitation { server, message, want } = elicitation;
+        self.see(format!("{server} asks: {message} {want:?}"));
+        (self.answers)()
+    }
+
+    fn notice(&self, notice: Notice) {
+        self.see(format!("{notice:?}"));
+    }
+}
+
+// === impl Log ===
+
+impl AuditLog for Log {
+    fn record(&self, entry: Entry) {
+        self.0.lock().unwrap().push(entry);
+    }
+}
+
+// === impl Time ===
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}
