@@ -1,1 +1,48 @@
 //! Configuration, text to meaning.
+//!
+//! Read in this order: [`source`] says what a file is, `dialect` reads its text into a tree that
+//! remembers places, `expand` puts variables in, `read` finds out what the tree means and
+//! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
+//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show`] and [`mask`] (what people
+//! see), [`schema`] and [`reference`] (what they look up), and [`environment`].
+//!
+//! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
+
+pub mod source;
+pub mod problem;
+mod tree;
+mod expand;
+mod units;
+mod url;
+mod dialect;
+mod fields;
+pub mod server;
+pub mod rule;
+pub mod config;
+mod refuse;
+mod read;
+pub mod merge;
+pub mod environment;
+pub mod mask;
+pub mod show;
+pub mod edit;
+mod shape;
+pub mod schema;
+pub mod reference;
+
+pub use config::{
+    Audit, AuditArguments, CommandList, Config, DefaultSetting, Mcp, Permissions, Screen, Tools,
+};
+pub use environment::EnvSettings;
+pub use mask::{is_secret_name, mask_argument, mask_arguments, mask_url};
+pub use merge::{Loaded, load};
+pub use problem::{Problem, Severity};
+pub use reference::reference;
+pub use rule::{Reach, Rule, Rules};
+pub use schema::schema;
+pub use server::{
+    CliProgram, EffectLists, Idle, IdlePolicy, Kind, OpenApi, Program, Protocol, Remote, Server,
+    ServerEntry, Start,
+};
+pub use show::{Shown, show};
+pub use source::{Origin, Place, Scope, SourceFile, Surroundings};

@@ -42,7 +42,6 @@ impl Gate {
     fn forbids(&self, server: &ServerName) -> bool {
         let denied = self
             .policy
-            .permissions
             .rule_on_elicitation(server, self.clock.now())
             .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
         denied || self.policy.trust_of(server) == Trust::Sandboxed

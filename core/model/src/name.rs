@@ -14,14 +14,14 @@ const MAX_SLUG: usize = 32;
 
 /// The slug of a server: what rules, ids and commands call it.
 ///
-/// Invariant: 1 to 32 of `a-z`, `0-9`, `-` and single `_`, so that an [`ItemId`] can always be
-/// split back into its two halves.
+/// Invariant: 1 to 32 of `a-z`, `0-9`, `-` and single `_`, the latter at neither end, so that an
+/// [`ItemId`] can always be split back into its two halves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerName(String);
 
 /// Why a string is not a [`ServerName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a server name: use 1 to 32 of a-z, 0-9, - and single _")]
+#[error("`{0}` is not a server name: use 1 to 32 of a-z, 0-9, - and single _, not at its ends")]
 pub struct BadServerName(String);
 
 /// One tool, resource or prompt of one server; shown as `server__item`.
@@ -64,7 +64,8 @@ impl FromStr for ServerName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fits = (1..=MAX_SLUG).contains(&text.len()) && !text.contains(SEPARATOR);
         let clean = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        if !(fits && clean) {
+        let bare_ends = !text.starts_with('_') && !text.ends_with('_');
+        if !(fits && clean && bare_ends) {
             return Err(BadServerName(text.to_owned()));
         }
         Ok(Self(text.to_owned()))
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn names_that_could_not_be_split_back_are_refused() {
-        for bad in ["", "two__halves", "Upper", "space here", "ü", &"x".repeat(33)] {
+        for bad in ["", "two__halves", "a_", "_a", "Upper", "space here", "ü", &"x".repeat(33)] {
             assert!(bad.parse::<ServerName>().is_err(), "{bad:?} was accepted");
         }
     }

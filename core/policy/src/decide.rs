@@ -102,12 +102,21 @@ impl Policy {
         self.servers.get(server).map(|server| server.trust).unwrap_or_default()
     }
 
+    /// What the rules say of a server's questions to the operator; `None` when they are silent.
+    pub fn rule_on_elicitation(&self, server: &ServerName, now: Timestamp) -> Option<Ruling> {
+        self.permissions.rule_on_elicitation(server, self.display_of(server), now)
+    }
+
+    /// The name that the operator gave a server.
+    fn display_of<'a>(&'a self, server: &'a ServerName) -> &'a str {
+        self.servers.get(server).map_or(server.as_str(), |policy| policy.display.as_str())
+    }
+
     fn walk(&self, asked: &Asked<'_>, look: Look<'_>) -> Ruling {
         if let Some(ruling) = self.exposure(asked, look) {
             return ruling;
         }
-        let display = self.servers.get(&asked.id.server).map(|server| server.display.as_str());
-        let names = spellings(asked.id, display.unwrap_or(asked.id.server.as_str()));
+        let names = spellings(asked.id, self.display_of(&asked.id.server));
         let question = Question {
             server: &asked.id.server,
             names: &names,

@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn what_a_process_needs_to_run_is_passed_on() {
-        let passed = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "https_proxy", "NO_PROXY", "SystemRoot"];
+        let passed =
+            ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "https_proxy", "NO_PROXY", "SystemRoot"];
         for name in passed {
             assert!(passes_by_default(name), "{name:?} is kept back");
         }

@@ -38,8 +38,11 @@ pub enum BadPattern {
 pub enum Arguments<'a> {
     /// These.
     These(&'a Json),
-    /// Not known yet, as when tools are listed: a matcher over arguments never matches.
+    /// Not known yet, as when tools are listed. A matcher over arguments never matches, so that a
+    /// rule which denies some of them hides nothing.
     Unknown,
+    /// Those that suit the rule best: a matcher over arguments always matches.
+    Fitting,
 }
 
 #[derive(Clone, Debug)]
@@ -159,7 +162,11 @@ fn split_outside_braces(text: &str) -> Vec<&str> {
 }
 
 fn argument_matches(arguments: Arguments<'_>, key: &str, glob: &GlobMatcher) -> bool {
-    let Arguments::These(arguments) = arguments else { return false };
+    let arguments = match arguments {
+        Arguments::These(arguments) => arguments,
+        Arguments::Unknown => return false,
+        Arguments::Fitting => return true,
+    };
     let Some(value) = object::at_path(arguments, key) else { return false };
     match value.read::<String>() {
         Ok(text) => glob.is_match(text),

@@ -123,7 +123,14 @@ impl Permissions {
     }
 
     /// What the `Elicit(…)` rules say of a server's questions; `None` when no rule speaks of it.
-    pub fn rule_on_elicitation(&self, server: &ServerName, now: Timestamp) -> Option<Ruling> {
+    ///
+    /// The patterns may name the server by its slug or by `display`.
+    pub fn rule_on_elicitation(
+        &self,
+        server: &ServerName,
+        display: &str,
+        now: Timestamp,
+    ) -> Option<Ruling> {
         let lists = [
             (Verdict::Deny, &self.global.deny),
             (Verdict::Ask, &self.global.ask),
@@ -131,7 +138,9 @@ impl Permissions {
         ];
         lists.into_iter().find_map(|(verdict, rules)| {
             let fits = |rule: &&Rule| {
-                rule.in_force(server, now) && rule.pattern.matches_elicitation(server.as_str())
+                let names = [server.as_str(), display];
+                rule.in_force(server, now)
+                    && names.iter().any(|name| rule.pattern.matches_elicitation(name))
             };
             rules.iter().find(fits).map(|rule| rule.ruling(verdict))
         })
@@ -175,7 +184,7 @@ fn first_match(
 ) -> Option<Ruling> {
     for stage in stages {
         for rule in stage.rules {
-            let matched = rule.speaks_of(question, stage.names);
+            let matched = rule.speaks_of(question, stage);
             seen(rule, matched.then_some(stage.verdict));
             if matched {
                 return Some(rule.ruling(stage.verdict));
@@ -202,9 +211,14 @@ impl Rule {
         reaches && self.expires_at.is_none_or(|end| now < end)
     }
 
-    fn speaks_of(&self, question: &Question<'_>, names: &[String]) -> bool {
-        self.in_force(question.server, question.now)
-            && self.pattern.matches(names, question.arguments)
+    fn speaks_of(&self, question: &Question<'_>, stage: &Stage<'_>) -> bool {
+        // Before the arguments are known a call counts as possible where some would do: those
+        // that a rule allows or asks about, and not those that a rule denies.
+        let arguments = match (question.arguments, stage.verdict) {
+            (Arguments::Unknown, Verdict::Allow | Verdict::Ask) => Arguments::Fitting,
+            (arguments, _) => arguments,
+        };
+        self.in_force(question.server, question.now) && self.pattern.matches(stage.names, arguments)
     }
 
     fn ruling(&self, verdict: Verdict) -> Ruling {

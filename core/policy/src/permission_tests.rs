@@ -148,7 +148,7 @@ fn c18_the_questions_of_a_server_are_denied_or_shown() {
     let server: ServerName = "linear".parse().unwrap();
     let verdict = |rules: &str| {
         permissions(rules)
-            .rule_on_elicitation(&server, Timestamp::UNIX_EPOCH)
+            .rule_on_elicitation(&server, "Linear", Timestamp::UNIX_EPOCH)
             .map(|ruling| ruling.verdict)
     };
     assert_eq!(verdict("global.deny: Elicit(linear)"), Some(Verdict::Deny));
@@ -157,6 +157,7 @@ fn c18_the_questions_of_a_server_are_denied_or_shown() {
         Some(Verdict::Deny)
     );
     assert_eq!(verdict("global.allow: Elicit(linear)"), Some(Verdict::Allow));
+    assert_eq!(verdict("global.deny: Elicit(Linear)"), Some(Verdict::Deny));
     assert_eq!(verdict("global.deny: Elicit(github)"), None);
     assert_eq!(verdict("global.deny: *"), None);
 }

@@ -1,0 +1,180 @@
+//! The merged configuration.
+
+use std::time::Duration;
+
+use capstan_model::ServerName;
+use capstan_policy::DefaultRule;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::rule::{Reach, Rules};
+use crate::server::ServerEntry;
+use crate::source::Origin;
+
+/// Everything the files say, put together.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The servers: those of the first scope first, in the order of their files.
+    pub servers: IndexMap<ServerName, ServerEntry>,
+    /// `[permissions]`.
+    pub permissions: Permissions,
+    /// `[tools]`.
+    pub tools: Tools,
+    /// `[mcp]`.
+    pub mcp: Mcp,
+    /// `[audit]`.
+    pub audit: Audit,
+    /// `[screen]`.
+    pub screen: Screen,
+}
+
+/// The rules for all servers.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    /// The three lists.
+    pub rules: Rules,
+    /// What is said of calls that no rule speaks of, by precedence.
+    pub defaults: Vec<DefaultSetting>,
+}
+
+/// A `permissions.default` with its place.
+#[derive(Clone, Debug)]
+pub struct DefaultSetting {
+    /// What it says.
+    pub rule: DefaultRule,
+    /// Where it was written.
+    pub origin: Origin,
+    /// Which servers it speaks of.
+    pub reach: Reach,
+}
+
+/// What binds tools of all servers.
+#[derive(Clone, Debug, Default)]
+pub struct Tools {
+    /// How many calls a session may make; `None` means any number.
+    pub max_tool_calls_per_session: Option<u32>,
+    /// The `[tools.policy]` lists.
+    pub policy: Rules,
+}
+
+/// What binds all servers.
+#[derive(Clone, Debug)]
+pub struct Mcp {
+    /// Lists of commands that may be started; a command must be in every list that covers its
+    /// server.
+    pub allowed_commands: Vec<CommandList>,
+    /// How many servers may be added at run time.
+    pub max_dynamic_servers: u32,
+    /// Whether servers may ask the operator.
+    pub elicitation_enabled: bool,
+    /// How long a question waits for an answer.
+    pub elicitation_timeout: Duration,
+    /// How many questions may wait.
+    pub elicitation_queue: u32,
+}
+
+/// An `allowed_commands` with its place.
+#[derive(Clone, Debug)]
+pub struct CommandList {
+    /// The commands.
+    pub commands: Vec<String>,
+    /// Where it was written.
+    pub origin: Origin,
+    /// Which servers it binds.
+    pub reach: Reach,
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Whether it is kept.
+    pub enabled: bool,
+    /// Its file; `None` means the usual place.
+    pub path: Option<String>,
+    /// What of the arguments is written.
+    pub arguments: AuditArguments,
+}
+
+/// What of a call's arguments is written to the audit log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditArguments {
+    /// Nothing.
+    #[default]
+    Off,
+    /// The arguments without what looks like a secret.
+    Redacted,
+}
+
+/// What is looked at in answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// The largest answer, in bytes.
+    pub max_answer: u64,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The commands that a server of this file may be started with; `None` means any.
+    pub fn allowed_commands(&self, file: &str) -> Option<Vec<String>> {
+        let mut lists = self.mcp.allowed_commands.iter().filter(|list| list.reach.covers(file));
+        let mut allowed = lists.next()?.commands.clone();
+        for list in lists {
+            allowed.retain(|command| list.commands.contains(command));
+        }
+        Some(allowed)
+    }
+}
+
+// === impl Permissions ===
+
+impl Permissions {
+    /// What is said of a call to a server of this file that no rule speaks of; `None` leaves it
+    /// to the front.
+    pub fn default_for(&self, file: &str) -> Option<DefaultRule> {
+        self.defaults.iter().find(|setting| setting.reach.covers(file)).map(|setting| setting.rule)
+    }
+}
+
+// === impl Mcp ===
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            allowed_commands: Vec::new(),
+            max_dynamic_servers: 10,
+            elicitation_enabled: true,
+            elicitation_timeout: Duration::from_mins(2),
+            elicitation_queue: 16,
+        }
+    }
+}
+
+// === impl Audit ===
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { enabled: true, path: None, arguments: AuditArguments::default() }
+    }
+}
+
+// === impl AuditArguments ===
+
+impl AuditArguments {
+    /// The word in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Redacted => "redacted",
+        }
+    }
+}
+
+// === impl Screen ===
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self { max_answer: 10 << 20 }
+    }
+}

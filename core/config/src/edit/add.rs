@@ -1,0 +1,212 @@
+//! Adds a server.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use toml_edit::{Array, InlineTable, Item, Table, Value, value};
+
+use crate::merge::load;
+use crate::problem::{Problem, Severity};
+use crate::read::server::slug;
+use crate::source::{Scope, SourceFile, Surroundings};
+use crate::units::show_duration;
+
+use super::EditError;
+use super::document::{self, Editing, positions};
+
+/// A server to be added.
+#[derive(Clone, Debug)]
+pub struct NewServer {
+    /// How it is reached.
+    pub target: NewTarget,
+    /// What it is for.
+    pub description: Option<String>,
+    /// How long a call may take.
+    pub timeout: Option<Duration>,
+    /// Whether its tools run without asking.
+    pub trust: bool,
+    /// The only tools it offers; empty means all.
+    pub expose: Vec<String>,
+    /// Tools it never offers.
+    pub hide: Vec<String>,
+}
+
+/// How a new server is reached.
+#[derive(Clone, Debug)]
+pub enum NewTarget {
+    /// A process that speaks MCP.
+    Stdio(NewProgram),
+    /// A command-line program.
+    Cli(NewProgram),
+    /// Streamable HTTP.
+    Http(NewRemote),
+    /// The older HTTP with server-sent events.
+    Sse(NewRemote),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, Default)]
+pub struct NewProgram {
+    /// The executable.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables set for it.
+    pub env: IndexMap<String, String>,
+}
+
+/// A server somewhere else.
+#[derive(Clone, Debug, Default)]
+pub struct NewRemote {
+    /// Its address.
+    pub url: String,
+    /// Headers sent with every request.
+    pub headers: IndexMap<String, String>,
+}
+
+/// Adds a server after those that are there.
+pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, EditError> {
+    if slug(name).is_none() {
+        return Err(EditError::NoName);
+    }
+    let mut editing = Editing::open(text)?;
+    if let Ok(existing) = editing.name_of(name) {
+        return Err(EditError::Exists { existing });
+    }
+    insert(&mut editing, name, entry.table())?;
+    let edited = editing.finish();
+    match refusal(&edited, name, entry) {
+        Some(problem) => Err(EditError::Refused { reason: problem.message, help: problem.help }),
+        None => Ok(edited),
+    }
+}
+
+// === impl NewServer ===
+
+impl NewServer {
+    /// A server with nothing but a way to reach it.
+    pub fn new(target: NewTarget) -> Self {
+        let (expose, hide) = (Vec::new(), Vec::new());
+        Self { target, description: None, timeout: None, trust: false, expose, hide }
+    }
+
+    /// The entry in the order in which people read it. `type` is written where the rest does not
+    /// imply it.
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        match &self.target {
+            NewTarget::Stdio(program) => program.write(&mut table),
+            NewTarget::Cli(program) => {
+                table.insert("type", value("cli"));
+                program.write(&mut table);
+            }
+            NewTarget::Http(remote) => remote.write(&mut table),
+            NewTarget::Sse(remote) => {
+                table.insert("type", value("sse"));
+                remote.write(&mut table);
+            }
+        }
+        if let Some(description) = &self.description {
+            table.insert("description", value(description));
+        }
+        if let Some(timeout) = self.timeout {
+            table.insert("timeout", value(show_duration(timeout)));
+        }
+        write_list(&mut table, "expose", &self.expose);
+        write_list(&mut table, "hide", &self.hide);
+        if self.trust {
+            let mut permissions = InlineTable::new();
+            permissions.insert("allow", Value::Array(Array::from_iter(["*"])));
+            table.insert("permissions", value(permissions));
+        }
+        table
+    }
+}
+
+// === impl NewProgram ===
+
+impl NewProgram {
+    fn write(&self, table: &mut Table) {
+        table.insert("command", value(&self.command));
+        write_list(table, "args", &self.args);
+        write_map(table, "env", &self.env);
+    }
+}
+
+// === impl NewRemote ===
+
+impl NewRemote {
+    fn write(&self, table: &mut Table) {
+        table.insert("url", value(&self.url));
+        write_map(table, "headers", &self.headers);
+    }
+}
+
+fn write_list(table: &mut Table, key: &str, items: &[String]) {
+    if !items.is_empty() {
+        table.insert(key, value(items.iter().collect::<Array>()));
+    }
+}
+
+fn write_map(table: &mut Table, key: &str, map: &IndexMap<String, String>) {
+    if !map.is_empty() {
+        table.insert(key, value(map.iter().collect::<InlineTable>()));
+    }
+}
+
+/// Puts the entry under `servers`, whichever way that is written.
+fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(), EditError> {
+    let after = match editing.document.get("servers") {
+        Some(Item::Table(servers)) => positions(servers).last().copied(),
+        Some(_) | None => None,
+    };
+    if !matches!(editing.document.get("servers"), Some(Item::Value(_))) {
+        let before = editing.before_new_table(after);
+        entry.decor_mut().set_prefix(before);
+        let last = positions(editing.document.as_table()).into_iter().max();
+        entry.set_position(after.or(last));
+    }
+    let servers = editing.document.as_table_mut().entry("servers").or_insert_with(|| {
+        let mut servers = Table::new();
+        servers.set_implicit(true);
+        Item::Table(servers)
+    });
+    match servers {
+        Item::Table(servers) => {
+            servers.insert(name, Item::Table(entry));
+            Ok(())
+        }
+        Item::Value(Value::InlineTable(_)) => {
+            document::insert(servers, name, value(entry.into_inline_table()));
+            Ok(())
+        }
+        Item::Value(_) | Item::ArrayOfTables(_) | Item::None => {
+            Err(EditError::Unexpected { key: "servers".to_owned(), expected: "a table" })
+        }
+    }
+}
+
+/// The error with which the new entry would be read, if any.
+///
+/// Variables are not known here, so what an address made of them is like cannot be judged.
+fn refusal(edited: &str, name: &str, entry: &NewServer) -> Option<Problem> {
+    let file = SourceFile {
+        path: String::new(),
+        scope: Scope::User,
+        text: edited.to_owned(),
+        approved: true,
+    };
+    let variable = |variable: &str| Some(variable.to_owned());
+    let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
+    let unsure = match &entry.target {
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => remote.url.contains("${"),
+        NewTarget::Stdio(_) | NewTarget::Cli(_) => false,
+    };
+    loaded.problems.into_iter().find(|problem| {
+        let about_url = problem.key.as_ref().and_then(|key| key.rsplit('.').next()) == Some("url");
+        problem.severity == Severity::Error
+            && problem.server.is_some()
+            && problem.server == slug(name)
+            && !(unsure && about_url)
+    })
+}

@@ -1,0 +1,122 @@
+//! Adds a permission rule, as "always allow" does.
+
+use capstan_model::Verdict;
+use capstan_policy::Pattern;
+use toml_edit::{Array, InlineTable, Item, Table, Value};
+
+use super::EditError;
+use super::document::{Editing, insert, positions};
+
+/// How far the lines of a list are moved in where there is nothing to go by.
+const INDENT: &str = "    ";
+
+/// Adds a pattern to a list: of a server, or of all of them. A pattern that is there already is
+/// not added again.
+pub fn add_permission_rule(
+    text: &str,
+    verdict: Verdict,
+    pattern: &str,
+    server: Option<&str>,
+) -> Result<String, EditError> {
+    let refused = |cause| EditError::Pattern { pattern: pattern.to_owned(), cause };
+    Pattern::parse(pattern).map_err(|cause| refused(Some(cause)))?;
+    if server.is_some() && pattern.trim_start().starts_with("Elicit(") {
+        return Err(refused(None));
+    }
+    let mut editing = Editing::open(text)?;
+    let permissions = match server {
+        Some(server) => of_server(&mut editing, server)?,
+        None => of_all(&mut editing)?,
+    };
+    let list = list(permissions, verdict)?;
+    if !list.iter().any(|rule| is_pattern(rule, pattern)) {
+        push(list, pattern);
+    }
+    Ok(editing.finish())
+}
+
+/// The `[permissions]` of the file.
+fn of_all<'e>(editing: &'e mut Editing<'_>) -> Result<&'e mut Item, EditError> {
+    if editing.document.get("permissions").is_none() {
+        let mut table = Table::new();
+        let last = positions(editing.document.as_table()).into_iter().max();
+        table.decor_mut().set_prefix(editing.before_new_table(None));
+        table.set_position(last);
+        editing.document.insert("permissions", Item::Table(table));
+    }
+    let item = editing.document.get_mut("permissions");
+    item.filter(|item| item.is_table_like()).ok_or_else(|| not_a_table("permissions".to_owned()))
+}
+
+/// The `permissions` of a server, written the way the server is.
+fn of_server<'e>(editing: &'e mut Editing<'_>, name: &str) -> Result<&'e mut Item, EditError> {
+    let key = editing.name_of(name)?;
+    let servers = editing.document.get("servers").and_then(Item::as_table);
+    let own = servers.and_then(|servers| servers.get(&key)).and_then(Item::as_table);
+    let last_of_server = own.and_then(|table| positions(table).into_iter().max());
+    if editing.server(name)?.get("permissions").is_none() {
+        let item = match last_of_server {
+            // Its keys stand under a header, so its rules get one too.
+            Some(position) => {
+                let mut table = Table::new();
+                table.decor_mut().set_prefix(editing.before_new_table(Some(position)));
+                table.set_position(Some(position));
+                Item::Table(table)
+            }
+            None => Item::Value(Value::InlineTable(InlineTable::new())),
+        };
+        insert(editing.server(name)?, "permissions", item);
+    }
+    let item = editing.server(name)?.get_mut("permissions");
+    item.filter(|item| item.is_table_like())
+        .ok_or_else(|| not_a_table(format!("servers.{key}.permissions")))
+}
+
+fn list(permissions: &mut Item, verdict: Verdict) -> Result<&mut Array, EditError> {
+    let key = verdict.as_str();
+    if permissions.get(key).is_none() {
+        insert(permissions, key, toml_edit::value(Array::new()));
+    }
+    let item = permissions.get_mut(key);
+    item.and_then(Item::as_array_mut).ok_or_else(|| EditError::Unexpected {
+        key: format!("permissions.{key}"),
+        expected: "a list",
+    })
+}
+
+fn is_pattern(rule: &Value, pattern: &str) -> bool {
+    // A rule with conditions is another rule than the same pattern without.
+    rule.as_str() == Some(pattern)
+}
+
+/// Adds an item in the style of the list: on its own line where the others are, and with every
+/// comment still beside the item it speaks of.
+fn push(list: &mut Array, pattern: &str) {
+    let neighbour = list.len().checked_sub(1).and_then(|index| list.get_mut(index));
+    let mut carried = String::new();
+    let mut indent = INDENT.to_owned();
+    if let Some(neighbour) = neighbour {
+        let decor = neighbour.decor_mut();
+        let prefix = decor.prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
+        if let Some((_, own)) = prefix.rsplit_once('\n') {
+            own.clone_into(&mut indent);
+        }
+        carried.push_str(decor.suffix().and_then(|suffix| suffix.as_str()).unwrap_or_default());
+        decor.set_suffix("");
+    }
+    carried.push_str(list.trailing().as_str().unwrap_or_default());
+    let first = list.is_empty();
+    let (before, trailing) = match carried.rsplit_once('\n') {
+        Some((lines, closing)) => (format!("{lines}\n{indent}"), format!("\n{closing}")),
+        None if first => (String::new(), carried),
+        None => (" ".to_owned(), carried),
+    };
+    let mut item = Value::from(pattern);
+    item.decor_mut().set_prefix(before);
+    list.push_formatted(item);
+    list.set_trailing(trailing);
+}
+
+fn not_a_table(key: String) -> EditError {
+    EditError::Unexpected { key, expected: "a table" }
+}

@@ -1,0 +1,101 @@
+//! Removes a server, line by line, so that no comment around it is lost.
+
+use std::ops::Range;
+
+use toml_edit::{Document, Item, Key, Table};
+
+use super::EditError;
+use super::document::{Editing, syntax};
+
+/// Removes a server's entry: its lines and the comments between them. Comments before and after
+/// the entry stay.
+pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
+    let mut editing = Editing::open(text)?;
+    let key = editing.name_of(name)?;
+    if let Some(Item::Value(servers)) = editing.document.get_mut("servers") {
+        if let Some(servers) = servers.as_inline_table_mut() {
+            servers.remove(&key);
+        }
+        return Ok(editing.finish());
+    }
+    let document = Document::parse(text).map_err(|cause| syntax(text, cause))?;
+    let entry = document
+        .as_table()
+        .get("servers")
+        .and_then(Item::as_table)
+        .and_then(|servers| servers.get_key_value(&key));
+    let mut spans = Vec::new();
+    if let Some((key, item)) = entry {
+        collect(key, item, &mut spans);
+    }
+    Ok(without_lines(text, &spans))
+}
+
+/// Where the keys, values and headers of an item stand.
+fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
+    spans.extend(key.span());
+    spans.extend(item.span());
+    match item {
+        Item::Table(table) => collect_table(table, spans),
+        Item::ArrayOfTables(tables) => {
+            for table in tables {
+                spans.extend(table.span());
+                collect_table(table, spans);
+            }
+        }
+        Item::Value(_) | Item::None => {}
+    }
+}
+
+fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
+    for (name, _) in table {
+        if let Some((key, item)) = table.get_key_value(name) {
+            collect(key, item, spans);
+        }
+    }
+}
+
+/// The text without the lines of these spans, without the comments that only they surround, and
+/// without the blank lines that would then follow each other.
+fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
+    let mut lines: Vec<(&str, bool)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        let gone = spans.iter().any(|span| span.start < end && span.end > start);
+        lines.push((line, gone));
+        start = end;
+    }
+    let mut kept = String::new();
+    let mut pending: Vec<&str> = Vec::new();
+    let mut inside = false;
+    for (line, gone) in lines {
+        let comment = line.trim().is_empty() || line.trim_start().starts_with('#');
+        match (gone, inside) {
+            // What stands between two lines of the entry goes with them.
+            (true, _) => {
+                pending.clear();
+                inside = true;
+            }
+            (false, true) if comment => pending.push(line),
+            (false, _) => {
+                flush(&mut pending, &mut kept);
+                inside = false;
+                kept.push_str(line);
+            }
+        }
+    }
+    flush(&mut pending, &mut kept);
+    kept
+}
+
+/// Writes what follows an entry; its first blank lines only where none precede.
+fn flush(pending: &mut Vec<&str>, kept: &mut String) {
+    let empty = |line: &str| line.trim().is_empty();
+    let after_blank = kept.lines().next_back().is_none_or(empty);
+    let blank = pending.iter().take_while(|line| empty(line)).count();
+    let skipped = if after_blank { blank } else { 0 };
+    for line in pending.drain(..).skip(skipped) {
+        kept.push_str(line);
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads a table key by key, and reports whatever is left over.
+//!
+//! **Invariant:** a key that nobody asked for is an error; nothing in a file is ignored.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use crate::dialect::native;
+use crate::expand::join;
+use crate::problem::{Problem, Report};
+use crate::tree::{Entry, Node, Table, Text, Value};
+use crate::units::{self, BadUnit};
+
+/// How like a known key an unknown one must be to be taken for a slip.
+const LIKENESS: f64 = 0.75;
+
+#[cfg(test)]
+thread_local! {
+    /// Every key that was asked for, so that a test can compare it with the schema.
+    pub(crate) static KNOWN: std::cell::RefCell<std::collections::BTreeSet<String>> =
+        const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
+}
+
+/// A table being read.
+pub(crate) struct Fields<'t, 'r> {
+    table: &'t Table,
+    /// The dotted path of the table.
+    path: String,
+    /// Where the table begins, for what is missing in it.
+    at: Range<usize>,
+    report: &'r mut Report<'t>,
+    asked: Vec<&'static str>,
+}
+
+/// A value with the place it was read from.
+#[derive(Clone, Debug)]
+pub(crate) struct Given<T> {
+    pub(crate) value: T,
+    pub(crate) span: Range<usize>,
+}
+
+/// The words of a key that takes one of a few.
+pub(crate) type Words<T> = &'static [(&'static str, T)];
+
+// === impl Fields ===
+
+impl<'t, 'r> Fields<'t, 'r> {
+    pub(crate) fn new(
+        table: &'t Table,
+        path: impl Into<String>,
+        at: &Range<usize>,
+        report: &'r mut Report<'t>,
+    ) -> Self {
+        Self { table, path: path.into(), at: at.clone(), report, asked: Vec::new() }
+    }
+
+    /// The entry under `key`, which from now on counts as known.
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t Entry> {
+        self.asked.push(key);
+        self.table.get(key)
+    }
+
+    /// The entry under `key`, without making the key known.
+    pub(crate) fn peek(&self, key: &str) -> Option<&'t Entry> {
+        self.table.get(key)
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// The dotted path of a key of this table.
+    pub(crate) fn key(&self, key: &str) -> String {
+        join(&self.path, key)
+    }
+
+    /// Reports a problem with the value of `key`, or with the table when the key is not there.
+    pub(crate) fn problem(&mut self, key: &str, problem: Problem) {
+        match self.table.get(key) {
+            Some(entry) => self.report.add(problem, join(&self.path, key), &entry.node.span),
+            None => self.report.add(problem, self.path.clone(), &self.at),
+        }
+    }
+
+    /// Reports a problem with the table itself.
+    pub(crate) fn table_problem(&mut self, problem: Problem) {
+        self.report.add(problem, self.path.clone(), &self.at);
+    }
+
+    /// The dotted path of this table.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn report(&mut self) -> &mut Report<'t> {
+        self.report
+    }
+
+    /// The table under `key`, to be read in turn.
+    pub(crate) fn nested(&mut self, key: &'static str) -> Option<Fields<'t, '_>> {
+        let entry = self.entry(key)?;
+        match &entry.node.value {
+            Value::Table(table) => Some(Fields::new(table, self.key(key), &entry.key, self.report)),
+            Value::Text(_)
+            | Value::Number(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::List(_) => {
+                self.mismatch(key, &entry.node, "a table", None);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<&'t Text> {
+        let entry = self.entry(key)?;
+        match &entry.node.value {
+            Value::Text(text) => Some(text),
+            Value::Number(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::List(_)
+            | Value::Table(_) => {
+                self.mismatch(key, &entry.node, "a string", None);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn string(&mut self, key: &'static str) -> Option<String> {
+        self.text(key).map(|text| text.value.clone())
+    }
+
+    pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let entry = self.entry(key)?;
+        let flag = entry.node.as_bool();
+        if flag.is_none() {
+            self.mismatch(key, &entry.node, "true or false", None);
+        }
+        flag
+    }
+
+    pub(crate) fn count(&mut self, key: &'static str) -> Option<u32> {
+        let entry = self.entry(key)?;
+        let count = match &entry.node.value {
+            Value::Number(text) => text.parse().ok(),
+            Value::Text(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
+        };
+        if count.is_none() {
+            self.mismatch(key, &entry.node, "a whole number from 0 to 4294967295", None);
+        }
+        count
+    }
+
+    /// A list of strings, each with its place.
+    pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Given<&'t Text>>> {
+        let entry = self.entry(key)?;
+        let example = format!("write `{key} = [\"…\"]`");
+        let Value::List(nodes) = &entry.node.value else {
+            self.mismatch(key, &entry.node, "a list of strings", Some(example));
+            return None;
+        };
+        let mut texts = Vec::new();
+        for node in nodes {
+            if let Value::Text(text) = &node.value {
+                texts.push(Given { value: text, span: node.span.clone() });
+            } else {
+                self.mismatch(key, node, "a list of strings", Some(example.clone()));
+            }
+        }
+        Some(texts)
+    }
+
+    pub(crate) fn strings(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let texts = self.texts(key)?;
+        Some(texts.into_iter().map(|text| text.value.value.clone()).collect())
+    }
+
+    /// A table of strings; keys are the file's own.
+    pub(crate) fn string_map(&mut self, key: &'static str) -> IndexMap<String, Given<&'t Text>> {
+        let mut map = IndexMap::new();
+        let Some(entry) = self.entry(key) else { return map };
+        let Some(table) = entry.node.as_table() else {
+            let example = format!("write `{key} = {{ NAME = \"…\" }}`");
+            self.mismatch(key, &entry.node, "a table of strings", Some(example));
+            return map;
+        };
+        for (name, entry) in &table.entries {
+            let span = entry.node.span.clone();
+            match &entry.node.value {
+                Value::Text(text) => {
+                    map.insert(name.clone(), Given { value: text, span });
+                }
+                Value::Number(_)
+                | Value::Bool(_)
+                | Value::Moment(_)
+                | Value::List(_)
+                | Value::Table(_) => {
+                    let path = join(&self.key(key), name);
+                    let what = entry.node.value.what();
+                    let problem = Problem::error(format!("`{path}` must be a string, not {what}"))
+                        .help("put the value in quotes");
+                    self.report.add(problem, path, &span);
+                }
+            }
+        }
+        map
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&mut self, key: &'static str, words: Words<T>) -> Option<T> {
+        let list: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let one_of = format!("one of {}", list.join(", "));
+        let entry = self.entry(key)?;
+        let Some(text) = entry.node.as_text() else {
+            let help = native::help_for_value(key, &entry.node);
+            self.mismatch(key, &entry.node, &one_of, help);
+            return None;
+        };
+        let known = words.iter().find(|(word, _)| *word == text);
+        if known.is_none() {
+            let nearest = nearest(text, words.iter().map(|(word, _)| *word));
+            let help = native::help_for_value(key, &entry.node)
+                .or_else(|| nearest.map(|word| format!("did you mean \"{word}\"?")))
+                .unwrap_or_else(|| format!("use {one_of}"));
+            let message = format!("`{}` cannot be \"{text}\"", self.key(key));
+            self.problem(key, Problem::error(message).help(help));
+        }
+        known.map(|(_, value)| *value)
+    }
+
+    /// A time limit of a server: seconds to minutes, as a rule.
+    pub(crate) fn limit(&mut self, key: &'static str) -> Option<Duration> {
+        let limit = self.duration(key)?;
+        if units::looks_mistaken(limit) {
+            let shown = units::show_duration(limit);
+            let message = format!("`{}` is {shown}; is the unit right?", self.key(key));
+            self.problem(key, Problem::warning(message).help("usual limits are \"30s\" or \"2m\""));
+        }
+        Some(limit)
+    }
+
+    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.measure(key, "a duration", "30s", units::duration)
+    }
+
+    pub(crate) fn size(&mut self, key: &'static str) -> Option<u64> {
+        self.measure(key, "a size", "10MiB", units::size)
+    }
+
+    /// Reports every key that nobody asked for.
+    pub(crate) fn finish(self) {
+        #[cfg(test)]
+        KNOWN.with_borrow_mut(|known| {
+            known.extend(self.asked.iter().map(|key| join(&self.path, key)));
+        });
+        for (key, entry) in &self.table.entries {
+            if self.asked.contains(&key.as_str()) {
+                continue;
+            }
+            let path = join(&self.path, key);
+            let help = native::help_for_key(&self.path, key)
+                .or_else(|| {
+                    let nearest = nearest(key, self.asked.iter().copied())?;
+                    Some(format!("did you mean `{nearest}`?"))
+                })
+                .unwrap_or_else(|| "remove it; `capstan config schema` lists every key".to_owned());
+            let problem = Problem::error(format!("`{path}` is not a known key")).help(help);
+            self.report.add(problem, path, &entry.key);
+        }
+    }
+
+    fn measure<T>(
+        &mut self,
+        key: &'static str,
+        what: &str,
+        example: &str,
+        read: fn(&str) -> Result<T, BadUnit>,
+    ) -> Option<T> {
+        let entry = self.entry(key)?;
+        let path = self.key(key);
+        let (bare, result) = match &entry.node.value {
+            Value::Text(text) => (text.value.as_str(), read(&text.value)),
+            Value::Number(number) => (number.as_str(), Err(BadUnit::NoUnit)),
+            Value::Bool(_) | Value::Moment(_) | Value::List(_) | Value::Table(_) => {
+                let help = format!("write `{key} = \"{example}\"`");
+                self.mismatch(key, &entry.node, what, Some(help));
+                return None;
+            }
+        };
+        let unit = example.trim_start_matches(|c: char| c.is_ascii_digit());
+        let problem = match result {
+            Ok(value) => return Some(value),
+            Err(BadUnit::NoUnit) => Problem::error(format!("`{path}` has no unit"))
+                .help(format!("write `{key} = \"{bare}{unit}\"`")),
+            Err(BadUnit::NotRead) => Problem::error(format!("`{path}` is not {what}"))
+                .help(format!("write `{key} = \"{example}\"`")),
+            Err(BadUnit::Zero) => Problem::error(format!("`{path}` must not be zero"))
+                .help(format!("write `{key} = \"{example}\"`")),
+        };
+        self.problem(key, problem);
+        None
+    }
+
+    fn mismatch(&mut self, key: &str, node: &Node, expected: &str, help: Option<String>) {
+        let path = self.key(key);
+        let what = node.value.what();
+        let help = help.unwrap_or_else(|| format!("give `{key}` {expected}"));
+        let problem = Problem::error(format!("`{path}` must be {expected}, not {what}")).help(help);
+        self.report.add(problem, path, &node.span);
+    }
+}
+
+/// The name most like `text`, if one is like enough to be meant.
+pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |name: &str| strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase());
+    names
+        .map(|name| (likeness(name), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

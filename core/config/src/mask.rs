@@ -1,0 +1,290 @@
+//! What of a value may be shown.
+//!
+//! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
+
+use capstan_model::secret::MASK;
+
+/// Words that make a name the name of a secret.
+const SECRET_WORDS: &[&str] = &[
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "creds",
+    "dsn",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pat",
+    "private",
+    "pwd",
+    "secret",
+    "secrets",
+    "sid",
+    "signature",
+    "token",
+    "tokens",
+];
+
+/// Ends of words written together, as in `accesstoken`.
+const SECRET_ENDS: &[&str] = &["token", "secret", "password", "passphrase", "apikey"];
+
+/// Names whose words are harmless each.
+const SECRET_NAMES: &[&str] =
+    &["database_url", "db_uri", "db_url", "connection_string", "webhook_url"];
+
+/// How the tokens of well-known services begin.
+const TOKEN_STARTS: &[&str] = &[
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "lin_api_",
+    "lin_oauth_",
+    "npm_",
+    "ntn_",
+    "pk_live_",
+    "rk_live_",
+    "secret_",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "SG.",
+    "xapp-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "ya29.",
+];
+
+/// From this length on, a run of letters and digits is taken for a token.
+const LONG: usize = 32;
+
+/// Shorter than this, not even a well-known beginning makes a token.
+const SHORT: usize = 12;
+
+/// Whether a key, variable, header, flag or parameter of this name holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let words = words_of(name);
+    let whole = words.join("_");
+    words.iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+        || words.iter().any(|word| SECRET_ENDS.iter().any(|end| word.ends_with(end)))
+        || SECRET_NAMES.iter().any(|name| whole.ends_with(name))
+}
+
+/// A word of a command line as it may be shown.
+pub fn mask_argument(argument: &str) -> String {
+    if argument.contains("://") {
+        return mask_url(argument);
+    }
+    for separator in ['=', ':'] {
+        if let Some((name, value)) = argument.split_once(separator)
+            && !value.is_empty()
+            && !name.contains(['/', '\\'])
+        {
+            let space = if value.starts_with(' ') { " " } else { "" };
+            if is_secret_name(name) {
+                return format!("{name}{separator}{space}{MASK}");
+            }
+            return format!("{name}{separator}{}", mask_argument(value));
+        }
+    }
+    if looks_like_token(argument) { MASK.to_owned() } else { argument.to_owned() }
+}
+
+/// The words of a command line as they may be shown: the word after `--token` is hidden too.
+pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut after_secret_flag = false;
+    let mask = |argument: &'a str| {
+        let is_flag = argument.starts_with('-');
+        let hidden = after_secret_flag && !is_flag;
+        after_secret_flag = is_flag && !argument.contains('=') && is_secret_name(argument);
+        if hidden { MASK.to_owned() } else { mask_argument(argument) }
+    };
+    arguments.into_iter().map(mask).collect()
+}
+
+/// A URL as it may be shown: without password, and without secrets in its path and query.
+pub fn mask_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return mask_argument(url) };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let host = match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{MASK}@{host}"),
+        None => authority.to_owned(),
+    };
+    let mut shown = format!("{scheme}://{host}");
+    for part in path.split_inclusive(['/', '?', '&', '#']) {
+        let (part, separator) = match part.char_indices().next_back() {
+            Some((at, '/' | '?' | '&' | '#')) => part.split_at_checked(at).unwrap_or((part, "")),
+            Some(_) | None => (part, ""),
+        };
+        match part.split_once('=') {
+            Some((name, _)) if is_secret_name(name) => {
+                shown.push_str(name);
+                shown.push('=');
+                shown.push_str(MASK);
+            }
+            Some((_, value)) if looks_like_token(value) => shown.push_str(MASK),
+            None if looks_like_token(part) => shown.push_str(MASK),
+            Some(_) | None => shown.push_str(part),
+        }
+        shown.push_str(separator);
+    }
+    shown
+}
+
+/// Any other text as it may be shown: addresses without passwords, and no bare tokens.
+pub(crate) fn mask_text(text: &str) -> String {
+    let mask = |word: &str| match word {
+        word if word.contains("://") => mask_url(word),
+        word if looks_like_token(word) => MASK.to_owned(),
+        word => word.to_owned(),
+    };
+    let words: Vec<String> = text.split(' ').map(mask).collect();
+    words.join(" ")
+}
+
+/// Whether a word by itself looks like a token.
+fn looks_like_token(text: &str) -> bool {
+    let text = text.trim();
+    let text = text.strip_prefix("Bearer ").unwrap_or(text);
+    if text.len() >= SHORT && TOKEN_STARTS.iter().any(|start| text.starts_with(start)) {
+        return true;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '=');
+    let mixed = text.contains(|c: char| c.is_ascii_digit())
+        && text.contains(|c: char| c.is_ascii_alphabetic());
+    text.len() >= LONG && mixed && text.chars().all(plain)
+}
+
+/// The words of a name: split at anything that is no letter or digit, and where case rises.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut previous_lower = false;
+    for c in name.chars() {
+        let new_word = !c.is_alphanumeric() || (previous_lower && c.is_uppercase());
+        if new_word {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        previous_lower = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known_in_any_spelling() {
+        let secret = [
+            "GITHUB_TOKEN",
+            "apiKey",
+            "--api-key",
+            "Authorization",
+            "client_secret",
+            "AUTH_TOKEN",
+            "X-Api-Key",
+            "accessToken",
+            "accesstoken",
+            "DB_PASSWORD",
+            "SSH_AUTH_SOCK",
+            "GITHUB_PAT",
+            "DATABASE_URL",
+            "MYSQL_PWD",
+            "Cookie",
+            "SENTRY_DSN",
+            "SLACK_WEBHOOK_URL",
+            "APIKEY",
+        ];
+        for name in secret {
+            assert!(is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_only_resemble_them_are_shown() {
+        let harmless = [
+            "MONKEY_MODE",
+            "KEYBOARD_LAYOUT",
+            "KEYMAP",
+            "TOKENIZER_PATH",
+            "GIT_AUTHOR_NAME",
+            "SECRETARY_NAME",
+            "KEYWORDS",
+            "DONKEY",
+            "BYPASS_COUNT",
+            "COMPASS_HEADING",
+            "",
+            "url",
+        ];
+        for name in harmless {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[track_caller]
+    fn check(argument: &str, expected: &str) {
+        assert_eq!(mask_argument(argument), expected);
+    }
+
+    #[test]
+    fn secrets_in_arguments_are_hidden() {
+        check("--token=abc", "--token=***");
+        check("API_KEY=abc", "API_KEY=***");
+        check("Authorization: Bearer abc", "Authorization: ***");
+        check("https://me:pw@host/x", "https://***@host/x");
+        check("postgres://me:p@w@host/db", "postgres://***@host/db");
+        check("https://host/mcp?api_key=abc&x=1", "https://host/mcp?api_key=***&x=1");
+        check("https://host/ghp_0123456789abcdef/mcp", "https://host/***/mcp");
+        check("--url=https://me:pw@host", "--url=https://***@host");
+        check("ghp_0123456789abcdef", "***");
+        check("0123456789abcdef0123456789abcdef", "***");
+    }
+
+    #[test]
+    fn ordinary_arguments_are_shown() {
+        for argument in [
+            "-y",
+            "@linear/mcp-server",
+            "--port=8080",
+            "server.py",
+            "C:\\dir",
+            "a:b",
+            "https://host/mcp",
+            "/a/long/path/with/0123456789/digits/in/it",
+            "key",
+            "sk-1",
+            "",
+            "x=",
+        ] {
+            check(argument, argument);
+        }
+    }
+
+    #[test]
+    fn the_word_after_a_secret_flag_is_hidden() {
+        let shown = mask_arguments(["--token", "abc", "--name", "abc", "--api-key", "-v", "x"]);
+        assert_eq!(shown, ["--token", "***", "--name", "abc", "--api-key", "-v", "x"]);
+    }
+}

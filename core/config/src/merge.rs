@@ -1,0 +1,217 @@
+//! Puts the files together.
+//!
+//! A nearer file replaces a server's whole entry. Rules add up, because a rule that vanished
+//! could only loosen. Numbers that restrict never grow by what a project says.
+
+use std::cmp::Reverse;
+
+use capstan_model::Verdict;
+
+use crate::config::{CommandList, Config, DefaultSetting};
+use crate::environment::{self, EnvSettings};
+use crate::problem::{Problem, Severity};
+use crate::read::server::Limits;
+use crate::read::{Part, Setting, Tables};
+use crate::rule::{Reach, Rules};
+use crate::show::{self, Shown};
+use crate::source::{Origin, Scope, SourceFile, Surroundings};
+use crate::units::{show_duration, show_size};
+
+/// A configuration with everything that is wrong in it.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// What the files say.
+    pub config: Config,
+    /// What the environment says; already applied to the servers' time limits.
+    pub environment: EnvSettings,
+    /// What is wrong, file by file.
+    pub problems: Vec<Problem>,
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// The settings of all files under one key, nearest first.
+struct Merge<'a> {
+    tables: &'a [Tables],
+    shown: Vec<Shown>,
+}
+
+/// Reads files and puts them together. Never fails: what is wrong is among the problems.
+///
+/// Files may come in any order; within a scope a later one is nearer.
+pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
+    let (environment, problems) = environment::settings(around.variable);
+    let limits = Limits::from_environment(&environment);
+    let mut order: Vec<(usize, &SourceFile)> = files.iter().enumerate().collect();
+    order.sort_by_key(|(index, file)| (file.scope, Reverse(*index)));
+    let mut loaded = Loaded { environment, problems, ..Loaded::default() };
+    let mut tables = Vec::new();
+    for (_, file) in order {
+        let part = Part::read(file, *around, limits);
+        loaded.problems.extend(part.problems);
+        for server in part.servers {
+            let name = server.entry.name.clone();
+            if !loaded.config.servers.contains_key(&name) {
+                loaded.shown.extend(server.shown);
+                loaded.config.servers.insert(name, server.entry);
+            }
+        }
+        tables.push(part.tables);
+    }
+    let shown = merge(&mut loaded.config, &mut tables);
+    loaded.shown.extend(shown);
+    loaded
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// The errors that concern more than one server. With any of these the configuration as a
+    /// whole must not be used: what it was to restrict is not known.
+    pub fn fatal(&self) -> impl Iterator<Item = &Problem> {
+        let fatal =
+            |problem: &&Problem| problem.severity == Severity::Error && problem.server.is_none();
+        self.problems.iter().filter(fatal)
+    }
+}
+
+// === impl Merge ===
+
+impl Merge<'_> {
+    /// The nearest setting.
+    fn nearest<T: Clone>(&self, get: fn(&Tables) -> &Option<Setting<T>>) -> Option<Setting<T>> {
+        self.tables.iter().find_map(|tables| get(tables).clone())
+    }
+
+    /// The smallest setting, where a project's counts only if it is below what holds without it.
+    fn smallest<T: Copy + Ord>(
+        &self,
+        get: fn(&Tables) -> &Option<Setting<T>>,
+        default: Option<T>,
+    ) -> Option<Setting<T>> {
+        let all = || self.tables.iter().filter_map(|tables| get(tables).as_ref());
+        let project = |setting: &&Setting<T>| setting.origin.scope == Scope::Project;
+        let least = all().filter(|setting| !project(setting)).min_by_key(|setting| setting.value);
+        let bound = least.map(|setting| setting.value).or(default);
+        let tighter = all()
+            .filter(project)
+            .filter(|setting| bound.is_none_or(|bound| setting.value < bound))
+            .min_by_key(|setting| setting.value);
+        tighter.or(least).cloned()
+    }
+
+    /// The value of a setting, noted for `config show`.
+    fn note<T>(
+        &mut self,
+        key: &str,
+        setting: Option<Setting<T>>,
+        write: fn(&T) -> String,
+    ) -> Option<T> {
+        let Setting { value, origin } = setting?;
+        self.add(key, write(&value), Some(&origin));
+        Some(value)
+    }
+
+    /// The value of a setting or its default, noted for `config show`.
+    fn note_or<T>(
+        &mut self,
+        key: &str,
+        setting: Option<Setting<T>>,
+        default: T,
+        write: fn(&T) -> String,
+    ) -> T {
+        let (value, origin) = match setting {
+            Some(Setting { value, origin }) => (value, Some(origin)),
+            None => (default, None),
+        };
+        self.add(key, write(&value), origin.as_ref());
+        value
+    }
+
+    fn add(&mut self, key: &str, value: String, origin: Option<&Origin>) {
+        let origin = origin.map_or_else(|| show::DEFAULT.to_owned(), Origin::to_string);
+        self.shown.push(Shown { key: key.to_owned(), value, origin });
+    }
+
+    fn add_rules(&mut self, path: &str, rules: &Rules) {
+        for verdict in [Verdict::Deny, Verdict::Ask, Verdict::Allow] {
+            for rule in rules.list(verdict) {
+                let key = format!("{path}.{}", verdict.as_str());
+                self.add(&key, show::text(rule.pattern.as_str()), Some(&rule.origin));
+            }
+        }
+    }
+}
+
+fn merge(config: &mut Config, tables: &mut [Tables]) -> Vec<Shown> {
+    for tables in &mut *tables {
+        config.permissions.rules.append(std::mem::take(&mut tables.rules));
+        config.tools.policy.append(std::mem::take(&mut tables.policy));
+    }
+    let mut merge = Merge { tables, shown: Vec::new() };
+    permissions(config, &mut merge);
+    tools(config, &mut merge);
+    mcp(config, &mut merge);
+    audit(config, &mut merge);
+    let max = merge.smallest(|tables| &tables.max_answer, Some(config.screen.max_answer));
+    config.screen.max_answer =
+        merge.note_or("screen.max_answer", max, config.screen.max_answer, |size| {
+            show::text(&show_size(*size))
+        });
+    merge.shown
+}
+
+fn permissions(config: &mut Config, merge: &mut Merge<'_>) {
+    for setting in merge.tables.iter().filter_map(|tables| tables.default.clone()) {
+        let Setting { value: rule, origin } = setting;
+        let reach = Reach::of_loosening(origin.scope, &origin.file);
+        merge.add("permissions.default", show::text(rule.as_str()), Some(&origin));
+        config.permissions.defaults.push(DefaultSetting { rule, origin, reach });
+    }
+    merge.add_rules("permissions", &config.permissions.rules);
+}
+
+fn tools(config: &mut Config, merge: &mut Merge<'_>) {
+    let max = merge.smallest(|tables| &tables.max_tool_calls, None);
+    config.tools.max_tool_calls_per_session =
+        merge.note("tools.max_tool_calls_per_session", max, u32::to_string);
+    merge.add_rules("tools.policy", &config.tools.policy);
+}
+
+fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
+    let mcp = &mut config.mcp;
+    for setting in merge.tables.iter().filter_map(|tables| tables.allowed_commands.clone()) {
+        let Setting { value: commands, origin } = setting;
+        let shown = show::list(commands.iter().map(String::as_str));
+        merge.add("mcp.allowed_commands", shown, Some(&origin));
+        // A list restricts, but a project's speaks of its own servers only.
+        let reach = Reach::of_loosening(origin.scope, &origin.file);
+        mcp.allowed_commands.push(CommandList { commands, origin, reach });
+    }
+    let max = merge.smallest(|tables| &tables.max_dynamic_servers, Some(mcp.max_dynamic_servers));
+    mcp.max_dynamic_servers =
+        merge.note_or("mcp.max_dynamic_servers", max, mcp.max_dynamic_servers, u32::to_string);
+    // `false` is the smaller one: any file may switch questions off.
+    let enabled = merge.smallest(|tables| &tables.elicitation_enabled, Some(true));
+    mcp.elicitation_enabled =
+        merge.note_or("mcp.elicitation_enabled", enabled, true, bool::to_string);
+    let timeout = merge.nearest(|tables| &tables.elicitation_timeout);
+    mcp.elicitation_timeout =
+        merge.note_or("mcp.elicitation_timeout", timeout, mcp.elicitation_timeout, |time| {
+            show::text(&show_duration(*time))
+        });
+    let queue = merge.smallest(|tables| &tables.elicitation_queue, Some(mcp.elicitation_queue));
+    mcp.elicitation_queue =
+        merge.note_or("mcp.elicitation_queue", queue, mcp.elicitation_queue, u32::to_string);
+}
+
+fn audit(config: &mut Config, merge: &mut Merge<'_>) {
+    let audit = &mut config.audit;
+    let enabled = merge.nearest(|tables| &tables.audit_enabled);
+    audit.enabled = merge.note_or("audit.enabled", enabled, audit.enabled, bool::to_string);
+    let path = merge.nearest(|tables| &tables.audit_path);
+    audit.path = merge.note("audit.path", path, |path| show::text(path));
+    let arguments = merge.nearest(|tables| &tables.audit_arguments);
+    audit.arguments = merge.note_or("audit.arguments", arguments, audit.arguments, |arguments| {
+        show::text(arguments.as_str())
+    });
+}

@@ -1,0 +1,295 @@
+//! How a server is reached: which kind it is, and the keys of that kind.
+
+use capstan_model::Secret;
+use capstan_policy::environment::hijacks;
+use indexmap::IndexMap;
+
+use crate::expand::join;
+use crate::fields::{Fields, Given, Words};
+use crate::mask::{mask_arguments, mask_url};
+use crate::problem::Problem;
+use crate::server::{CliProgram, Kind, OpenApi, Program, Remote};
+use crate::tree::Text;
+use crate::url;
+
+/// The kind of a server together with its target as it may be shown.
+pub(super) struct Reached {
+    pub(super) kind: Kind,
+    pub(super) target: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Stdio,
+    Http,
+    Sse,
+    Cli,
+    OpenApi,
+}
+
+const TYPES: Words<What> =
+    &[("stdio", What::Stdio), ("http", What::Http), ("sse", What::Sse), ("cli", What::Cli)];
+
+const PROGRAMS: &[What] = &[What::Stdio, What::Cli];
+const REMOTES: &[What] = &[What::Http, What::Sse];
+const WITH_HEADERS: &[What] = &[What::Http, What::Sse, What::OpenApi];
+
+/// The keys that only some kinds have.
+const OWN_KEYS: &[(&str, &[What])] = &[
+    ("command", PROGRAMS),
+    ("args", PROGRAMS),
+    ("env", PROGRAMS),
+    ("cwd", PROGRAMS),
+    ("env_passthrough", PROGRAMS),
+    ("url", REMOTES),
+    ("headers", WITH_HEADERS),
+    ("openapi", &[What::OpenApi]),
+    ("cli", &[What::Cli]),
+    ("cli_help", &[What::Cli]),
+    ("cli_depth", &[What::Cli]),
+    ("cli_only", &[What::Cli]),
+];
+
+/// Reads how the server is reached; `None` when that cannot be made out.
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
+    let what = choose(fields);
+    for (key, kinds) in OWN_KEYS {
+        let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
+        let off = *key == "cli" && entry.node.as_bool() == Some(false);
+        if !kinds.contains(&what) && !off {
+            let message = format!("`{}` means nothing to {}", fields.key(key), what.article());
+            fields.problem(key, Problem::error(message).help(format!("remove `{key}`")));
+        }
+    }
+    let Some(what) = what else {
+        // Nothing can be made of the entry, but its other mistakes are worth knowing too.
+        fields.texts("args");
+        environment(fields);
+        passthrough(fields);
+        headers(fields);
+        return None;
+    };
+    match what {
+        What::Stdio => {
+            program(fields).map(|(program, target)| Reached { kind: Kind::Stdio(program), target })
+        }
+        What::Cli => cli(fields),
+        What::Http => {
+            remote(fields).map(|(remote, target)| Reached { kind: Kind::Http(remote), target })
+        }
+        What::Sse => {
+            remote(fields).map(|(remote, target)| Reached { kind: Kind::Sse(remote), target })
+        }
+        What::OpenApi => {
+            let document = fields.text("openapi")?;
+            let target = mask_url(document.shown());
+            let kind = OpenApi { document: document.value.clone(), headers: headers(fields) };
+            Some(Reached { kind: Kind::OpenApi(kind), target })
+        }
+    }
+}
+
+/// Decides on the kind: what `type` says, else what the other keys imply.
+fn choose(fields: &mut Fields<'_, '_>) -> Option<What> {
+    let spoken = (fields.has("type"), fields.has("transport"));
+    let declared = fields.word("type", TYPES).or(fields.word("transport", TYPES));
+    if spoken == (true, true) {
+        let message = format!("`{}` has both `type` and `transport`", fields.path());
+        let help = "they are two names of one key; keep `type`";
+        fields.problem("transport", Problem::error(message).help(help));
+        return None;
+    }
+    let ways = ["command", "url", "openapi"];
+    let mut given = ways.into_iter().filter(|key| fields.has(key));
+    if let (Some(first), Some(second)) = (given.next(), given.next()) {
+        let message = format!("`{}` has both `{first}` and `{second}`", fields.path());
+        let help = "keep one of them; two servers need two names";
+        fields.problem(second, Problem::error(message).help(help));
+        return None;
+    }
+    let cli = fields.flag("cli");
+    match (declared, cli) {
+        (Some(What::Cli), Some(false))
+        | (Some(What::Stdio | What::Http | What::Sse | What::OpenApi), Some(true)) => {
+            let message = format!("`{}` and its `type` disagree", fields.key("cli"));
+            fields.problem("cli", Problem::error(message).help("remove `cli`"));
+            None
+        }
+        (Some(declared), _) => Some(declared),
+        // A `type` that could not be read is reported already, and nothing can replace it.
+        (None, _) if spoken != (false, false) => None,
+        (None, Some(true)) => Some(What::Cli),
+        (None, Some(false) | None) => infer(fields),
+    }
+}
+
+fn infer(fields: &mut Fields<'_, '_>) -> Option<What> {
+    if fields.has("command") {
+        return Some(What::Stdio);
+    }
+    if fields.has("url") {
+        return Some(What::Http);
+    }
+    if fields.has("openapi") {
+        return Some(What::OpenApi);
+    }
+    let path = fields.path();
+    let message = format!("`{path}` says neither how to start the server nor where it is");
+    fields.problem("command", Problem::error(message).help("give it a `command` or a `url`"));
+    None
+}
+
+fn cli(fields: &mut Fields<'_, '_>) -> Option<Reached> {
+    let help = fields.string("cli_help").unwrap_or_else(|| "--help".to_owned());
+    let depth = fields.count("cli_depth").unwrap_or(2);
+    let only = fields.strings("cli_only");
+    let (program, target) = program(fields)?;
+    Some(Reached { kind: Kind::Cli(CliProgram { program, help, depth, only }), target })
+}
+
+fn program(fields: &mut Fields<'_, '_>) -> Option<(Program, String)> {
+    let args = fields.texts("args").unwrap_or_default();
+    let env = environment(fields);
+    let env_passthrough = passthrough(fields);
+    let cwd = fields.string("cwd");
+    if cwd.as_ref().is_some_and(String::is_empty) {
+        let message = format!("`{}` is empty", fields.key("cwd"));
+        fields.problem("cwd", Problem::error(message).help("name a folder, or remove `cwd`"));
+    }
+    let key = fields.key("args");
+    for arg in args.iter().filter(|arg| arg.value.value.contains('\0')) {
+        let problem = Problem::error(format!("`{key}` contains a NUL character"))
+            .help("no program can be given one; remove it");
+        fields.report().add(problem, key.clone(), &arg.span);
+    }
+    let command = command(fields)?;
+    let mut target = vec![command.shown().to_owned()];
+    target.extend(mask_arguments(args.iter().map(|arg| arg.value.shown())));
+    let args = args.into_iter().map(|arg| arg.value.value.clone()).collect();
+    let command = command.value.clone();
+    Some((Program { command, args, env, cwd, env_passthrough }, target.join(" ")))
+}
+
+fn command<'t>(fields: &mut Fields<'t, '_>) -> Option<&'t Text> {
+    if !fields.has("command") {
+        let message = format!("`{}` has no `command`", fields.path());
+        let help = "give it the program to start, as in `command = \"npx\"`";
+        fields.problem("command", Problem::error(message).help(help));
+        return None;
+    }
+    let text = fields.text("command")?;
+    let command = text.value.as_str();
+    let key = fields.key("command");
+    if command.trim().is_empty() || command.contains(['\0', '\n', '\r']) {
+        let message = format!("`{key}` is not the name of a program");
+        let help = "give the program to start, as in `command = \"npx\"`";
+        fields.problem("command", Problem::error(message).help(help));
+        return None;
+    }
+    if command.contains(char::is_whitespace) && !command.contains(['/', '\\']) {
+        let message = format!("`{key}` contains a space; it is one program's name, not a line");
+        let help = "put the words after the program into `args`";
+        fields.problem("command", Problem::warning(message).help(help));
+    }
+    Some(text)
+}
+
+fn environment(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
+    let declared = fields.string_map("env");
+    let path = fields.key("env");
+    let mut env = IndexMap::new();
+    for (name, text) in declared {
+        let key = join(&path, &name);
+        refuse_variable(fields, &name, &key, &text.span);
+        if text.value.value.contains('\0') {
+            let problem = Problem::error(format!("`{key}` contains a NUL character"))
+                .help("no variable can hold one; remove it");
+            fields.report().add(problem, key, &text.span);
+        }
+        env.insert(name, Secret::new(text.value.value.clone()));
+    }
+    env
+}
+
+fn passthrough(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let names = fields.texts("env_passthrough").unwrap_or_default();
+    let key = fields.key("env_passthrough");
+    for Given { value: name, span } in &names {
+        refuse_variable(fields, &name.value, &key, span);
+    }
+    names.into_iter().map(|name| name.value.value.clone()).collect()
+}
+
+fn refuse_variable(
+    fields: &mut Fields<'_, '_>,
+    name: &str,
+    key: &str,
+    span: &std::ops::Range<usize>,
+) {
+    let problem = if hijacks(name) {
+        Problem::error(format!("`{key}`: `{name}` can make the program run something else"))
+            .help(format!("remove `{name}`; such variables are never passed to a server"))
+    } else if name.is_empty() || name.contains(['=', '\0']) {
+        Problem::error(format!("`{key}` is not the name of a variable"))
+            .help("a name is not empty and contains no `=`")
+    } else {
+        return;
+    };
+    fields.report().add(problem, key, span);
+}
+
+fn remote(fields: &mut Fields<'_, '_>) -> Option<(Remote, String)> {
+    let headers = headers(fields);
+    if !fields.has("url") {
+        let message = format!("`{}` has no `url`", fields.path());
+        let help = "give it an address, as in `url = \"https://example.com/mcp\"`";
+        fields.problem("url", Problem::error(message).help(help));
+        return None;
+    }
+    let url = fields.text("url")?;
+    if let Err(fault) = url::check(&url.value) {
+        let message = format!("`{}` {fault}", fields.key("url"));
+        let help = "write an address such as \"https://example.com/mcp\"";
+        fields.problem("url", Problem::error(message).help(help));
+        return None;
+    }
+    let target = mask_url(url.shown());
+    Some((Remote { url: url.value.clone(), headers }, target))
+}
+
+fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
+    let given = fields.string_map("headers");
+    let path = fields.key("headers");
+    let mut headers = IndexMap::new();
+    for (name, text) in given {
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        let key = join(&path, &name);
+        if name.is_empty() || !name.chars().all(token) {
+            let problem = Problem::error(format!("`{key}` is not the name of a header"))
+                .help("use letters, digits and `-`, as in `X-Api-Key`");
+            fields.report().add(problem, key.clone(), &text.span);
+        }
+        // A line break would let the value of a variable add headers of its own.
+        if text.value.value.chars().any(|c| c.is_control() && c != '\t') {
+            let problem = Problem::error(format!("`{key}` contains a control character"))
+                .help("remove line breaks and the like from the value");
+            fields.report().add(problem, key, &text.span);
+        }
+        headers.insert(name, Secret::new(text.value.value.clone()));
+    }
+    headers
+}
+
+// === impl What ===
+
+impl What {
+    fn article(self) -> &'static str {
+        match self {
+            Self::Stdio => "a stdio server",
+            Self::Http => "an http server",
+            Self::Sse => "an sse server",
+            Self::Cli => "a cli server",
+            Self::OpenApi => "an openapi server",
+        }
+    }
+}

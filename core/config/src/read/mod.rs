@@ -1,0 +1,9 @@
+//! What the canonical tree of one file means.
+
+pub(crate) mod file;
+pub(crate) mod server;
+mod kind;
+mod tables;
+
+pub(crate) use file::Part;
+pub(crate) use tables::{Setting, Tables};

@@ -1,0 +1,133 @@
+//! The tables of a file that do not belong to one server.
+
+use std::time::Duration;
+
+use capstan_model::Verdict;
+use capstan_policy::DefaultRule;
+
+use crate::config::AuditArguments;
+use crate::expand::MissingEnv;
+use crate::fields::{Fields, Words};
+use crate::problem::Problem;
+use crate::refuse::{self, In};
+use crate::rule::{Rules, Subject};
+use crate::source::{Origin, Scope};
+
+/// What the tables of one file say.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) rules: Rules,
+    pub(crate) default: Option<Setting<DefaultRule>>,
+    pub(crate) policy: Rules,
+    pub(crate) max_tool_calls: Option<Setting<u32>>,
+    pub(crate) allowed_commands: Option<Setting<Vec<String>>>,
+    pub(crate) max_dynamic_servers: Option<Setting<u32>>,
+    pub(crate) elicitation_enabled: Option<Setting<bool>>,
+    pub(crate) elicitation_timeout: Option<Setting<Duration>>,
+    pub(crate) elicitation_queue: Option<Setting<u32>>,
+    pub(crate) audit_enabled: Option<Setting<bool>>,
+    pub(crate) audit_path: Option<Setting<String>>,
+    pub(crate) audit_arguments: Option<Setting<AuditArguments>>,
+    pub(crate) max_answer: Option<Setting<u64>>,
+}
+
+/// A value with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+const DEFAULTS: Words<DefaultRule> = &[
+    ("ask", DefaultRule::Always(Verdict::Ask)),
+    ("ask-writes", DefaultRule::AskWrites),
+    ("allow", DefaultRule::Always(Verdict::Allow)),
+    ("deny", DefaultRule::Always(Verdict::Deny)),
+];
+
+const MISSING: Words<MissingEnv> = &[("error", MissingEnv::Error), ("empty", MissingEnv::Empty)];
+
+const ARGUMENTS: Words<AuditArguments> =
+    &[("off", AuditArguments::Off), ("redacted", AuditArguments::Redacted)];
+
+/// Reads the tables of a file; `fields` is the file itself.
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
+    let mut tables = Tables::default();
+    refuse::check(fields, In::Top);
+    if let Some(nested) = fields.nested("permissions") {
+        permissions(nested, &mut tables);
+    }
+    if let Some(nested) = fields.nested("tools") {
+        tools(nested, &mut tables);
+    }
+    if let Some(nested) = fields.nested("mcp") {
+        mcp(nested, &mut tables);
+    }
+    if let Some(nested) = fields.nested("audit") {
+        audit(nested, &mut tables);
+    }
+    if let Some(mut nested) = fields.nested("screen") {
+        refuse::check(&mut nested, In::Screen);
+        let max_answer = nested.size("max_answer");
+        tables.max_answer = setting(&mut nested, "max_answer", max_answer);
+        nested.finish();
+    }
+    tables
+}
+
+fn permissions(mut fields: Fields<'_, '_>, tables: &mut Tables) {
+    tables.rules = Rules::read(&mut fields, Subject::ToolsAndQuestions);
+    let default = fields.word("default", DEFAULTS);
+    tables.default = setting(&mut fields, "default", default);
+    fields.finish();
+}
+
+fn tools(mut fields: Fields<'_, '_>, tables: &mut Tables) {
+    refuse::check(&mut fields, In::Tools);
+    let max = fields.count("max_tool_calls_per_session");
+    tables.max_tool_calls = setting(&mut fields, "max_tool_calls_per_session", max);
+    if let Some(mut nested) = fields.nested("policy") {
+        tables.policy = Rules::read(&mut nested, Subject::Tools);
+        nested.finish();
+    }
+    fields.finish();
+}
+
+fn mcp(mut fields: Fields<'_, '_>, tables: &mut Tables) {
+    // Known here; what it says is looked up before variables are replaced.
+    fields.word("missing_env", MISSING);
+    let commands = fields.strings("allowed_commands");
+    tables.allowed_commands = setting(&mut fields, "allowed_commands", commands);
+    let max = fields.count("max_dynamic_servers");
+    tables.max_dynamic_servers = setting(&mut fields, "max_dynamic_servers", max);
+    let enabled = fields.flag("elicitation_enabled");
+    tables.elicitation_enabled = setting(&mut fields, "elicitation_enabled", enabled);
+    let timeout = fields.limit("elicitation_timeout");
+    tables.elicitation_timeout = setting(&mut fields, "elicitation_timeout", timeout);
+    let queue = fields.count("elicitation_queue");
+    tables.elicitation_queue = setting(&mut fields, "elicitation_queue", queue);
+    fields.finish();
+}
+
+fn audit(mut fields: Fields<'_, '_>, tables: &mut Tables) {
+    let enabled = fields.flag("enabled");
+    let path = fields.string("path");
+    let arguments = fields.word("arguments", ARGUMENTS);
+    if fields.report().file.scope == Scope::Project {
+        let problem =
+            Problem::warning("a project has no say in your audit log; `[audit]` is not used")
+                .help("move it to your own configuration file");
+        fields.table_problem(problem);
+    } else {
+        tables.audit_enabled = setting(&mut fields, "enabled", enabled);
+        tables.audit_path = setting(&mut fields, "path", path);
+        tables.audit_arguments = setting(&mut fields, "arguments", arguments);
+    }
+    fields.finish();
+}
+
+fn setting<T>(fields: &mut Fields<'_, '_>, key: &str, value: Option<T>) -> Option<Setting<T>> {
+    let entry = fields.peek(key)?;
+    let origin = fields.report().file.origin(&entry.key);
+    Some(Setting { value: value?, origin })
+}

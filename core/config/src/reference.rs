@@ -1,0 +1,200 @@
+//! The reference page of the configuration, made from the schema.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::refuse::{Consequence, In, ROWS};
+use crate::schema::schema;
+
+/// What keys are called in the files of other programs.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "servers",
+        "`mcpServers` (Claude, Cursor, avelino, LLxprt, gemini), `mcp_servers` (Caliban, Codex), `server` (Caliban), `mcp.servers` (Zeph), `extensions` (goose), `context_servers` (Zed), `mcp` (opencode)",
+    ),
+    ("servers.NAME.type", "`transport` (Caliban)"),
+    ("servers.NAME.command", "`cmd` (goose)"),
+    ("servers.NAME.env", "`envs` (goose), `environment` (opencode)"),
+    ("servers.NAME.env_passthrough", "`env_vars` (Codex), `env_keys` (goose)"),
+    ("servers.NAME.url", "`httpUrl` (LLxprt, gemini), `uri` (goose)"),
+    ("servers.NAME.headers", "`http_headers` (Codex)"),
+    ("servers.NAME.enabled", "`disabled` (Caliban, opencode), `mcp.excluded` (LLxprt, gemini)"),
+    (
+        "servers.NAME.always_load",
+        "`alwaysLoad` (Claude), `mcp.eagerServers` (LLxprt), `lazy = false` (Caliban)",
+    ),
+    (
+        "servers.NAME.timeout",
+        "`tool_timeout_sec` (Codex), `tool_timeout_secs` (Zeph), `request_timeout_ms` (Claude)",
+    ),
+    (
+        "servers.NAME.startup_timeout",
+        "`startup_timeout_sec`, `startup_timeout_ms` (Codex), `MCP_TIMEOUT` (Claude)",
+    ),
+    (
+        "servers.NAME.trust",
+        "`trust_level` (Zeph); `trust: true` (LLxprt, gemini) is `permissions.allow = [\"*\"]`",
+    ),
+    (
+        "servers.NAME.expose",
+        "`includeTools` (LLxprt, gemini), `tool_allowlist` (Zeph), `enabled_tools` (Codex), `available_tools` (goose)",
+    ),
+    (
+        "servers.NAME.hide",
+        "`excludeTools` (LLxprt, gemini), `denied_tools` (Zeph), `disabled_tools` (Codex)",
+    ),
+    ("servers.NAME.effect", "`tool_acl` (avelino)"),
+    ("servers.NAME.elicitation", "`elicitation_enabled` (Zeph)"),
+    ("servers.NAME.description", "`display_name` (goose)"),
+];
+
+/// Variables of the environment, their other names, and what they set.
+const VARIABLES: &[(&str, &str, &str)] = &[
+    ("CAPSTAN_NO_MCP", "`CALIBAN_NO_MCP`", "`1` uses no server at all"),
+    (
+        "CAPSTAN_MCP_TIMEOUT",
+        "`CALIBAN_MCP_TIMEOUT`, `MCP_TIMEOUT`",
+        "`startup_timeout` of servers that set none",
+    ),
+    (
+        "CAPSTAN_MCP_TOOL_TIMEOUT",
+        "`CALIBAN_MCP_TOOL_TIMEOUT`, `MCP_TOOL_TIMEOUT`",
+        "`timeout` of servers that set none",
+    ),
+    (
+        "CAPSTAN_MAX_MCP_OUTPUT_TOKENS",
+        "`CALIBAN_MAX_MCP_OUTPUT_TOKENS`",
+        "how long an answer may be, in tokens",
+    ),
+    ("CAPSTAN_MCP_OAUTH_PORT", "`CALIBAN_MCP_OAUTH_PORT`", "the port of a login's callback"),
+];
+
+const INTRODUCTION: &str = "\
+<!-- Generated from core/config/src/shape.rs; `./dev/bless` writes it anew. -->
+
+# Configuration
+
+Files are TOML. They are read in this order, and the first to name a server has the whole entry:
+the managed file, files named by `--config` or `CAPSTAN_CONFIG`, the project's
+`.capstan/config.toml`, the user's `capstan/config.toml` in the configuration folder. Rules of all
+files add up; a project file never loosens what the others say.
+
+In every string, `${VAR}` and `${VAR:-default}` are replaced by variables of the environment;
+`${CAPSTAN_PROJECT_DIR}` is the root of the workspace. A server whose variable is unset fails alone.
+Durations and sizes are strings with a unit: `\"30s\"`, `\"10MiB\"`. A key that is not listed here is
+an error. The same as a JSON Schema: [config.schema.json](config.schema.json).
+";
+
+/// The page, as Markdown.
+pub fn reference() -> String {
+    let schema = schema();
+    let mut page = INTRODUCTION.to_owned();
+    let server = at(&schema, "/properties/servers/additionalProperties");
+    section(&mut page, "[servers.NAME]", "servers.NAME", server);
+    if let Some(names) = elsewhere("servers") {
+        let _ = writeln!(page, "\nOther programs call the table {names}.");
+    }
+    for table in ["permissions", "tools", "mcp", "audit", "screen"] {
+        let described = at(&schema, &format!("/properties/{table}"));
+        section(&mut page, &format!("[{table}]"), table, described);
+    }
+    rules(&mut page, &schema);
+    variables(&mut page);
+    refused(&mut page);
+    page
+}
+
+fn section(page: &mut String, title: &str, path: &str, table: &Value) {
+    let _ = writeln!(page, "\n## `{title}`\n\n{}\n", text(table, "description"));
+    page.push_str("| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n");
+    rows(page, "", path, table);
+}
+
+fn rows(page: &mut String, prefix: &str, path: &str, table: &Value) {
+    for (key, property) in at(table, "/properties").as_object().into_iter().flatten() {
+        let path = format!("{path}.{key}");
+        let default = match property.get("default") {
+            Some(value) => format!("`{value}`"),
+            None => String::new(),
+        };
+        let meaning = text(property, "description").replace('|', "\\|");
+        let names = elsewhere(&path).unwrap_or_default();
+        let kind = kind(property);
+        let _ = writeln!(page, "| `{prefix}{key}` | {kind} | {default} | {meaning} | {names} |");
+        rows(page, &format!("{prefix}{key}."), &path, property);
+    }
+}
+
+/// The type of a key in words.
+fn kind(property: &Value) -> String {
+    if let Some(title) = at(property, "/title").as_str() {
+        return title.to_owned();
+    }
+    if let Some(words) = at(property, "/enum").as_array() {
+        let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        return words.join(", ");
+    }
+    match text(property, "type") {
+        "array" => format!("list of {}s", kind(at(property, "/items"))),
+        "object" if property.get("additionalProperties").is_some_and(Value::is_object) => {
+            "table of strings".to_owned()
+        }
+        "object" => "table".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "integer" => "number".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn rules(page: &mut String, schema: &Value) {
+    page.push_str(
+        "\n## Rules\n\nA rule is a pattern, or a table of these keys. The order in which lists are \
+         looked at: global deny, server deny, server ask, server allow, global ask, global allow, \
+         `permissions.default`.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
+    );
+    let rule = at(schema, "/properties/permissions/properties/deny/items");
+    for form in at(rule, "/anyOf").as_array().into_iter().flatten() {
+        rows(page, "", "rule", form);
+    }
+}
+
+fn variables(page: &mut String) {
+    page.push_str(
+        "\n## Environment\n\nThe first name that is set counts. Times are milliseconds; under a \
+         `CAPSTAN_` name also durations.\n\n| variable | other names | sets |\n|---|---|---|\n",
+    );
+    for (name, others, sets) in VARIABLES {
+        let _ = writeln!(page, "| `{name}` | {others} | {sets} |");
+    }
+}
+
+fn refused(page: &mut String) {
+    page.push_str(
+        "\n## Not in this version\n\nThese keys restrict something that this version cannot restrict \
+         yet. Rather than ignore them, it refuses the server (or, outside a server, the whole \
+         configuration).\n\n| key | asks for |\n|---|---|\n",
+    );
+    for row in ROWS.iter().filter(|row| row.consequence == Consequence::Refuse) {
+        let path = match row.table {
+            In::Top => "",
+            In::Server => "servers.NAME.",
+            In::Tools => "tools.",
+            In::Screen => "screen.",
+        };
+        let _ = writeln!(page, "| `{path}{}` | {} |", row.key, row.meaning);
+    }
+}
+
+fn elsewhere(path: &str) -> Option<&'static str> {
+    ELSEWHERE.iter().find(|(key, _)| *key == path).map(|(_, names)| *names)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What a JSON pointer leads to, or null.
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}

@@ -1,0 +1,129 @@
+//! Keys that mean something which this version does not do.
+//!
+//! **Invariant:** a key that restricts is enforced or refused, never ignored. This table is the
+//! whole list; a feature that arrives deletes its row.
+
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::tree::{Node, Value};
+
+/// A key that has no effect yet.
+pub(crate) struct Row {
+    pub(crate) table: In,
+    pub(crate) key: &'static str,
+    /// What it would do.
+    pub(crate) meaning: &'static str,
+    /// Values that ask for nothing, and so are accepted.
+    harmless: &'static [&'static str],
+    pub(crate) consequence: Consequence,
+}
+
+/// The table that a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum In {
+    Top,
+    Server,
+    Tools,
+    Screen,
+}
+
+/// What happens when the key is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    /// It restricts: the server, or the whole configuration, is not used without it.
+    Refuse,
+    /// It restricts nothing: it may stay.
+    Warn(&'static str),
+}
+
+const ONLY_SERVE: Consequence = Consequence::Warn("takes effect only in `capstan serve`");
+const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
+
+pub(crate) const ROWS: &[Row] = &[
+    refuse(In::Server, "oauth", "a login with settings of your own", &["auto", "off"]),
+    refuse(In::Server, "oauth_config", "settings of a login", &[]),
+    refuse(In::Server, "auth_provider", "a login by a cloud account", &[]),
+    refuse(In::Server, "login", "a login", &["off"]),
+    refuse(In::Server, "headers_helper", "headers made by a command", &[]),
+    refuse(In::Server, "sandbox", "confining the server's process", &["false", "off"]),
+    refuse(In::Server, "expected_tools", "refusing a server with other tools", &[]),
+    refuse(In::Server, "lock_tool_list", "refusing changed tools", &["false"]),
+    refuse(In::Server, "tools", "changing what tools look like", &[]),
+    refuse(In::Server, "naming", "other tool names", &["prefixed"]),
+    warn(In::Server, "start", ONLY_SERVE),
+    warn(In::Server, "idle_timeout", ONLY_SERVE),
+    warn(In::Server, "min_idle_timeout", ONLY_SERVE),
+    warn(In::Server, "max_idle_timeout", ONLY_SERVE),
+    refuse(In::Top, "access", "access rules for many callers", &[]),
+    refuse(In::Top, "gateway", "settings of the HTTP gateway and its auth", &[]),
+    warn(In::Top, "search", NOT_YET),
+    warn(In::Top, "model", NOT_YET),
+    refuse(In::Tools, "authorization", "ordered rules over tools", &[]),
+    refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),
+    refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
+    refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),
+    refuse(In::Screen, "max_tokens", "a limit on the tokens of an answer", &[]),
+];
+
+/// Reports the keys of a table that this version does not know how to honour.
+pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
+    for row in ROWS.iter().filter(|row| row.table == table) {
+        let present = match row.consequence {
+            // Keys that only warn are read by whoever validates them.
+            Consequence::Warn(_) if table == In::Server => fields.peek(row.key),
+            Consequence::Refuse | Consequence::Warn(_) => fields.entry(row.key),
+        };
+        let Some(entry) = present else { continue };
+        if row.is_harmless(&entry.node) {
+            continue;
+        }
+        let path = fields.key(row.key);
+        let problem = match row.consequence {
+            Consequence::Refuse => Problem::error(format!(
+                "`{path}` asks for {}, which this version does not enforce",
+                row.meaning
+            ))
+            .help(format!("remove `{}` if you can do without it", row.key)),
+            Consequence::Warn(why) => {
+                Problem::warning(format!("`{path}` {why}")).help("it may stay; nothing is lost")
+            }
+        };
+        fields.report().add(problem, path, &entry.key);
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    /// Whether some values of the key are accepted, so that the schema lists it.
+    #[cfg(test)]
+    pub(crate) fn in_schema(&self) -> bool {
+        matches!(self.consequence, Consequence::Warn(_)) && self.table == In::Server
+            || self.key == "oauth"
+    }
+
+    fn is_harmless(&self, node: &Node) -> bool {
+        match &node.value {
+            Value::Text(text) => self.harmless.contains(&text.value.as_str()),
+            Value::Bool(value) => self.harmless.contains(&if *value { "true" } else { "false" }),
+            // A table that switches itself off asks for nothing.
+            Value::Table(table) => {
+                table.get("enabled").and_then(|entry| entry.node.as_bool()) == Some(false)
+            }
+            Value::Number(_) | Value::Moment(_) | Value::List(_) => false,
+        }
+    }
+}
+
+const fn refuse(
+    table: In,
+    key: &'static str,
+    meaning: &'static str,
+    harmless: &'static [&'static str],
+) -> Row {
+    Row { table, key, meaning, harmless, consequence: Consequence::Refuse }
+}
+
+const fn warn(table: In, key: &'static str, consequence: Consequence) -> Row {
+    Row { table, key, meaning: "", harmless: &[], consequence }
+}

@@ -1,0 +1,93 @@
+//! The JSON Schema of a native file.
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use crate::shape::File;
+
+/// The schema, for editors and for whoever checks files by other means.
+pub fn schema() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<File>().to_value();
+    relax(&mut schema);
+    schema
+}
+
+/// Every key may be left out, but a rule needs its pattern.
+fn relax(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Array(required)) = object.get_mut("required") {
+                required.retain(|key| key == "pattern");
+                if required.is_empty() {
+                    object.shift_remove("required");
+                }
+            }
+            object.values_mut().for_each(relax);
+        }
+        Value::Array(items) => items.iter_mut().for_each(relax),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::fields::KNOWN;
+    use crate::refuse::{In, ROWS};
+    use crate::source::{Scope, SourceFile, Surroundings};
+
+    /// The dotted keys of the schema, with `x` as the name of a server.
+    fn keys(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
+        if let Some(servers) = schema.get("additionalProperties").filter(|more| more.is_object()) {
+            if path == "servers" {
+                keys(servers, "servers.x", found);
+            }
+            return;
+        }
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            keys(property, &key, found);
+            found.insert(key);
+        }
+    }
+
+    #[test]
+    fn the_schema_and_the_reader_know_the_same_keys() {
+        let text = "
+            [servers.x]
+            [servers.x.permissions]
+            [servers.x.effect]
+            [permissions]
+            [tools.policy]
+            [mcp]
+            [audit]
+            [screen]
+        ";
+        let file = SourceFile {
+            path: "f".to_owned(),
+            scope: Scope::User,
+            text: text.to_owned(),
+            approved: true,
+        };
+        crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" });
+        let mut read = KNOWN.with_borrow(Clone::clone);
+        for row in ROWS {
+            let path = match row.table {
+                In::Top => "",
+                In::Server => "servers.x.",
+                In::Tools => "tools.",
+                In::Screen => "screen.",
+            };
+            if !row.in_schema() {
+                read.remove(&format!("{path}{}", row.key));
+            }
+        }
+        let mut listed = BTreeSet::new();
+        keys(&schema(), "", &mut listed);
+        assert_eq!(listed, read);
+    }
+}

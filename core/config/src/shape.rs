@@ -1,0 +1,327 @@
+//! The shape of a native file, for its schema and its reference page.
+//!
+//! A doc comment here is what people read about a key. That these types and the reader know the
+//! same keys is tested in `schema.rs`.
+#![expect(dead_code, reason = "only the schemas of these types are used")]
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// A configuration file of Capstan.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, title = "Capstan configuration")]
+pub(crate) struct File {
+    /// The servers, by name.
+    pub(crate) servers: IndexMap<String, Server>,
+    /// What may run without asking, what asks, and what never runs.
+    pub(crate) permissions: Permissions,
+    /// What binds the tools of all servers.
+    pub(crate) tools: Tools,
+    /// What binds all servers.
+    pub(crate) mcp: Mcp,
+    /// The audit log; a project file has no say in it.
+    pub(crate) audit: Audit,
+    /// What is looked at in answers.
+    pub(crate) screen: Screen,
+}
+
+/// One MCP server.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+pub(crate) struct Server {
+    /// How it is reached. `command` implies `stdio`, `url` implies `http`, `cli = true` implies `cli`.
+    #[schemars(rename = "type")]
+    kind: Type,
+    /// Another name of `type`.
+    transport: Type,
+    /// The program to start: a bare name, looked up in `PATH`, or a path.
+    command: String,
+    /// Its arguments; each is passed on as it is, no shell is involved.
+    args: Vec<String>,
+    /// Variables set for it. It gets these, a few harmless ones such as `PATH`, and no others.
+    env: IndexMap<String, String>,
+    /// The folder it runs in; a relative path starts at Capstan's own.
+    cwd: String,
+    /// Names of further variables of Capstan's own environment that it gets.
+    env_passthrough: Vec<String>,
+    /// The address of a server that runs elsewhere: `https://`, `http://` or `unix://`.
+    url: String,
+    /// Headers sent with every request.
+    headers: IndexMap<String, String>,
+    /// An OpenAPI document, as a file or an address; each operation becomes a tool.
+    openapi: String,
+    /// Whether `command` is an ordinary command-line program whose subcommands become tools.
+    #[schemars(extend("default" = false))]
+    cli: bool,
+    /// The argument that makes a command-line program print its help.
+    #[schemars(extend("default" = "--help"))]
+    cli_help: String,
+    /// How deep subcommands are looked at.
+    #[schemars(extend("default" = 2))]
+    cli_depth: u32,
+    /// The only subcommands that may be used.
+    cli_only: Vec<String>,
+    /// Whether logins are attempted: nothing but `auto` and `off` works in this version.
+    #[schemars(extend("default" = "auto"))]
+    oauth: OAuth,
+    /// Whether it is used at all.
+    #[schemars(extend("default" = true))]
+    enabled: bool,
+    /// The opposite of `enabled`; only one of the two may stand.
+    #[schemars(extend("default" = false))]
+    disabled: bool,
+    /// What it is for, in a sentence.
+    description: String,
+    /// Whether a start without it is a failure.
+    #[schemars(extend("default" = false))]
+    required: bool,
+    /// Whether its tools are always offered, whatever a search finds.
+    #[schemars(extend("default" = false))]
+    always_load: bool,
+    /// How long a call may take.
+    #[schemars(extend("default" = "60s"))]
+    timeout: Duration,
+    /// How long the start may take.
+    #[schemars(extend("default" = "30s"))]
+    startup_timeout: Duration,
+    /// When it is started: at once, at the first call, or as fits the front. Used by `capstan serve`.
+    #[schemars(extend("default" = "auto"))]
+    start: Start,
+    /// When it is stopped for want of use: `adaptive`, `never`, or a duration. Used by `capstan serve`.
+    #[schemars(extend("default" = "adaptive"))]
+    idle_timeout: Duration,
+    /// The shortest idle time that `adaptive` chooses. Used by `capstan serve`.
+    #[schemars(extend("default" = "1m"))]
+    min_idle_timeout: Duration,
+    /// The longest idle time that `adaptive` chooses. Used by `capstan serve`.
+    #[schemars(extend("default" = "5m"))]
+    max_idle_timeout: Duration,
+    /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
+    #[schemars(extend("default" = "untrusted"))]
+    trust: Trust,
+    /// The only tools it offers, by bare name or pattern.
+    expose: Vec<String>,
+    /// Tools it never offers, whatever `expose` says.
+    hide: Vec<String>,
+    /// Rules for its own tools, by bare name. Its deny comes after the global deny and before everything else.
+    permissions: RuleLists,
+    /// What its tools do, where their own word is not enough.
+    effect: Effect,
+    /// Whether it may ask the operator; unset, `mcp.elicitation_enabled` decides.
+    elicitation: bool,
+    /// Folders it is told about, besides the workspace.
+    roots: Vec<String>,
+    /// Which era of MCP to speak: find out, with a handshake (`legacy`), or without (`modern`).
+    #[schemars(extend("default" = "auto"))]
+    protocol: Protocol,
+}
+
+/// Rules for all servers.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Permissions {
+    /// Patterns that run without asking. In a project file they speak of its own servers only.
+    allow: Vec<Rule>,
+    /// Patterns that ask first.
+    ask: Vec<Rule>,
+    /// Patterns that never run; nothing overrides them.
+    deny: Vec<Rule>,
+    /// What happens to a call that no rule speaks of. Unset, the terminal asks and the gateway asks for writes.
+    default: Default,
+}
+
+/// Three lists of rules.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct RuleLists {
+    /// Patterns that run without asking.
+    allow: Vec<Rule>,
+    /// Patterns that ask first.
+    ask: Vec<Rule>,
+    /// Patterns that never run.
+    deny: Vec<Rule>,
+}
+
+/// A pattern, alone or with conditions.
+#[derive(JsonSchema)]
+#[schemars(untagged, title = "rule")]
+pub(crate) enum Rule {
+    /// The pattern alone.
+    Pattern(String),
+    /// The pattern with conditions.
+    Table(RuleTable),
+}
+
+/// A pattern with conditions.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct RuleTable {
+    /// What the rule speaks of: `github__delete_*`, `delete_*`, `gh__create_issue:repo=acme/*`, `Elicit(linear)`.
+    pattern: String,
+    /// A note for whoever reads the file.
+    comment: String,
+    /// What the caller is told.
+    reason: String,
+    /// From when on the rule no longer counts, with its zone: `2030-01-31T18:00:00Z`.
+    expires_at: String,
+}
+
+/// What tools do.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Effect {
+    /// Tools that change nothing.
+    read: Vec<String>,
+    /// Tools that change something; a tool in both lists writes.
+    write: Vec<String>,
+}
+
+/// What binds the tools of all servers.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Tools {
+    /// How many calls a session may make. Of several files the smallest number counts.
+    max_tool_calls_per_session: u32,
+    /// Lists beside the permissions; the stricter of the two verdicts wins.
+    policy: RuleLists,
+}
+
+/// What binds all servers.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Mcp {
+    /// The only commands that may be started: bare names or exact paths. Unset, any.
+    allowed_commands: Vec<String>,
+    /// How many servers may be added at run time.
+    #[schemars(extend("default" = 10))]
+    max_dynamic_servers: u32,
+    /// What an unset variable without a default means for the servers of this file.
+    #[schemars(extend("default" = "error"))]
+    missing_env: MissingEnv,
+    /// Whether servers may ask the operator.
+    #[schemars(extend("default" = true))]
+    elicitation_enabled: bool,
+    /// How long a question waits before it counts as declined.
+    #[schemars(extend("default" = "2m"))]
+    elicitation_timeout: Duration,
+    /// How many questions may wait.
+    #[schemars(extend("default" = 16))]
+    elicitation_queue: u32,
+}
+
+/// The audit log.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Audit {
+    /// Whether it is kept.
+    #[schemars(extend("default" = true))]
+    enabled: bool,
+    /// Its file; unset, in the state folder.
+    path: String,
+    /// What of the arguments is written: nothing, or what does not look like a secret.
+    #[schemars(extend("default" = "off"))]
+    arguments: Arguments,
+}
+
+/// What is looked at in answers.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Screen {
+    /// The largest answer.
+    #[schemars(extend("default" = "10MiB"))]
+    max_answer: Size,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Type {
+    Stdio,
+    Http,
+    Sse,
+    Cli,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum OAuth {
+    Auto,
+    Off,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Start {
+    Auto,
+    Eager,
+    Lazy,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Trust {
+    Trusted,
+    Untrusted,
+    Sandboxed,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Protocol {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Default {
+    Ask,
+    AskWrites,
+    Allow,
+    Deny,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum MissingEnv {
+    Error,
+    Empty,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Arguments {
+    Off,
+    Redacted,
+}
+
+/// A time with its unit.
+pub(crate) struct Duration;
+
+/// A number of bytes with its unit.
+pub(crate) struct Size;
+
+// === impl Duration ===
+
+impl JsonSchema for Duration {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "title": "duration", "examples": ["30s", "2m", "500ms"] })
+    }
+}
+
+// === impl Size ===
+
+impl JsonSchema for Size {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "title": "size", "examples": ["10MiB", "512KiB"] })
+    }
+}

@@ -1,0 +1,127 @@
+//! `config show`: every value of the merged configuration, where it comes from, secrets masked.
+
+use capstan_model::secret::MASK;
+use serde::Serialize;
+
+use crate::expand::join;
+use crate::mask::{is_secret_name, mask_arguments, mask_text};
+use crate::merge::Loaded;
+use crate::server::Server;
+use crate::source::SourceFile;
+use crate::tree::{Node, Table, Value};
+
+/// The origin of a value that nobody wrote.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The origin of a value that an environment variable sets.
+pub(crate) const ENVIRONMENT: &str = "environment";
+
+/// One value of the merged configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Its dotted key.
+    pub key: String,
+    /// The value as a file would have it; secrets are masked.
+    pub value: String,
+    /// `file:line`, `default` or `environment`.
+    pub origin: String,
+}
+
+/// Every value that was loaded.
+pub fn show(loaded: &Loaded) -> Vec<Shown> {
+    loaded.shown.clone()
+}
+
+/// The values of a server: what its entry says, and the defaults when it is whole.
+pub(crate) fn server(
+    node: &Node,
+    key: &str,
+    file: &SourceFile,
+    server: Option<&Server>,
+) -> Vec<Shown> {
+    let Some(table) = node.as_table() else { return Vec::new() };
+    let mut shown = Vec::new();
+    leaves(table, key, file, &mut shown);
+    let Some(server) = server else { return shown };
+    let defaults = [
+        (["type", "transport"], text(server.kind.as_str())),
+        (["enabled", "disabled"], server.enabled.to_string()),
+        (["required"; 2], server.required.to_string()),
+        (["always_load"; 2], server.always_load.to_string()),
+        (["trust"; 2], text("untrusted")),
+        (["protocol"; 2], text(server.protocol.as_str())),
+    ];
+    for (names, value) in defaults {
+        if names.iter().all(|name| table.get(name).is_none()) {
+            let [name, _] = names;
+            shown.push(Shown { key: join(key, name), value, origin: DEFAULT.to_owned() });
+        }
+    }
+    shown
+}
+
+/// A string as a file would have it.
+pub(crate) fn text(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+/// A list of strings as a file would have it.
+pub(crate) fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let items: Vec<String> = items.into_iter().map(text).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn leaves(table: &Table, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) {
+    for (name, entry) in &table.entries {
+        let key = join(path, name);
+        let origin = file.origin(&entry.key).to_string();
+        match (entry.node.as_table(), name.as_str()) {
+            // Whatever is given to a server by these two tables may open a door.
+            (Some(nested), "env" | "headers") => {
+                shown.extend(nested.entries.iter().map(|(name, entry)| Shown {
+                    key: join(&key, name),
+                    value: text(MASK),
+                    origin: file.origin(&entry.key).to_string(),
+                }));
+            }
+            (Some(nested), _) => leaves(nested, &key, file, shown),
+            (None, name) => shown.push(Shown { key, value: leaf(name, &entry.node), origin }),
+        }
+    }
+}
+
+fn leaf(name: &str, node: &Node) -> String {
+    if is_secret_name(name) { text(MASK) } else { value_of(name, node) }
+}
+
+fn value_of(name: &str, node: &Node) -> String {
+    match &node.value {
+        Value::Text(value) => text(&mask_text(value.shown())),
+        Value::Number(written) | Value::Moment(written) => written.clone(),
+        Value::Bool(value) => value.to_string(),
+        Value::List(nodes) if name == "args" => {
+            let shown = |node: &'_ Node| match &node.value {
+                Value::Text(text) => Some(text.shown().to_owned()),
+                Value::Number(_)
+                | Value::Bool(_)
+                | Value::Moment(_)
+                | Value::List(_)
+                | Value::Table(_) => None,
+            };
+            let words: Vec<String> = nodes.iter().filter_map(shown).collect();
+            let masked = mask_arguments(words.iter().map(String::as_str));
+            list(masked.iter().map(String::as_str))
+        }
+        Value::List(nodes) => {
+            let items: Vec<String> = nodes.iter().map(|node| value_of(name, node)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Table(table) => {
+            let entries = table.entries.iter();
+            let items: Vec<String> = entries
+                .map(|(name, entry)| format!("{} = {}", join("", name), leaf(name, &entry.node)))
+                .collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A parsed file: values that know where they were written.
+//!
+//! Every dialect is read into this shape first, so that what a value means and how a mistake is
+//! reported do not depend on how the file was written.
+
+use std::ops::Range;
+
+use indexmap::IndexMap;
+
+/// A table, in the order of its file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: IndexMap<String, Entry>,
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Where the key stands.
+    pub(crate) key: Range<usize>,
+    pub(crate) node: Node,
+}
+
+/// A value with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) span: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(Text),
+    /// A number as it was written, so that any size can be reported.
+    Number(String),
+    Bool(bool),
+    /// A date or a time as it was written.
+    Moment(String),
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A string value.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    /// What it means, variables replaced.
+    pub(crate) value: String,
+    /// What was written, when a variable of the environment is in it. What is shown to people is
+    /// this, because the variable may hold a secret.
+    pub(crate) written: Option<String>,
+}
+
+// === impl Table ===
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// The table under `key`, if there is one.
+    pub(crate) fn table(&self, key: &str) -> Option<&Self> {
+        self.get(key)?.node.as_table()
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            Value::Text(_)
+            | Value::Number(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::List(_) => None,
+        }
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(&text.value),
+            Value::Number(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match &self.value {
+            Value::Bool(value) => Some(*value),
+            Value::Text(_)
+            | Value::Number(_)
+            | Value::Moment(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+}
+
+// === impl Value ===
+
+impl Value {
+    /// What this is, for a message.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a string",
+            Self::Number(_) => "a number",
+            Self::Bool(_) => "true or false",
+            Self::Moment(_) => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+// === impl Text ===
+
+impl Text {
+    pub(crate) fn plain(value: impl Into<String>) -> Self {
+        Self { value: value.into(), written: None }
+    }
+
+    /// What may be shown of it, as far as variables go.
+    pub(crate) fn shown(&self) -> &str {
+        self.written.as_ref().unwrap_or(&self.value)
+    }
+}

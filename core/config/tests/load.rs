@@ -1,0 +1,408 @@
+//! From the text of files to a configuration.
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+use std::time::Duration;
+
+use capstan_config::{
+    Kind, Loaded, Problem, Program, Protocol, Reach, Scope, Server, Severity, SourceFile,
+    Surroundings, load,
+};
+use capstan_model::{ServerName, Trust, Verdict};
+
+/// What the environment of these tests has.
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some("s3cret".to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
+    SourceFile { path: path.to_owned(), scope, text: text.to_owned(), approved: true }
+}
+
+fn load_files(files: &[SourceFile]) -> Loaded {
+    load(files, &Surroundings { variable: &variable, project_dir: "/project" })
+}
+
+fn load_text(text: &str) -> Loaded {
+    load_files(&[file(Scope::User, "config.toml", text)])
+}
+
+/// The only server of a text that loads without a problem.
+#[track_caller]
+fn server(text: &str) -> Server {
+    let loaded = load_text(text);
+    assert_eq!(loaded.problems, []);
+    loaded.config.servers.into_values().next().unwrap().status.unwrap()
+}
+
+#[track_caller]
+fn program(text: &str) -> Program {
+    let program = match server(text).kind {
+        Kind::Stdio(program) => Some(program),
+        Kind::Http(_) | Kind::Sse(_) | Kind::Cli(_) | Kind::OpenApi(_) => None,
+    };
+    program.unwrap()
+}
+
+/// The errors of a text, which must not leave the server usable.
+#[track_caller]
+fn refused(text: &str) -> Vec<Problem> {
+    let loaded = load_text(text);
+    let errors: Vec<Problem> =
+        loaded.problems.into_iter().filter(|problem| problem.severity == Severity::Error).collect();
+    assert!(!errors.is_empty(), "{text} was accepted");
+    for entry in loaded.config.servers.values() {
+        assert!(entry.status.is_err() || errors.iter().any(|e| e.server.is_none()), "{text}");
+    }
+    errors
+}
+
+#[test]
+fn a_server_without_further_keys_has_the_documented_defaults() {
+    let server = server("[servers.x]\ncommand = \"run\"");
+    assert_eq!(server.timeout, Duration::from_mins(1));
+    assert_eq!(server.startup_timeout, Duration::from_secs(30));
+    assert_eq!((server.trust, server.protocol), (Trust::Untrusted, Protocol::Auto));
+    assert_eq!((server.expose, server.elicitation), (None, None));
+    assert!(server.enabled && !server.required && !server.always_load);
+}
+
+#[test]
+fn c04_transport_is_another_name_of_type_and_defaults_and_cwd_are_kept() {
+    let program = program(
+        "[servers.x]\ntransport = \"stdio\"\ncommand = \"run\"\nargs = [\"${X:-d}\"]\ncwd = \"sub\"",
+    );
+    assert_eq!((program.args, program.cwd), (vec!["d".to_owned()], Some("sub".to_owned())));
+    refused("[servers.x]\ntransport = \"stdio\"\ntype = \"stdio\"\ncommand = \"run\"");
+}
+
+#[test]
+fn c05_disabled_is_the_opposite_of_enabled_and_not_both() {
+    for text in ["disabled = true", "enabled = false"] {
+        let loaded = load_text(&format!("[servers.x]\ncommand = \"run\"\n{text}"));
+        let entry = loaded.config.servers.values().next().unwrap();
+        assert!(!entry.enabled && entry.usable().is_none(), "{text}");
+    }
+    refused("[servers.x]\ncommand = \"run\"\nenabled = true\ndisabled = false");
+}
+
+#[test]
+fn c06_the_project_folder_is_known_in_every_string_without_being_set() {
+    let program = program(
+        "[servers.x]
+        command = \"${CLAUDE_PROJECT_DIR}/bin/s\"
+        args = [\"${CAPSTAN_PROJECT_DIR}\"]
+        env = { DIR = \"${CLAUDE_PROJECT_DIR}\" }
+        cwd = \"${CAPSTAN_PROJECT_DIR}/sub\"",
+    );
+    assert_eq!(program.command, "/project/bin/s");
+    assert_eq!(program.args, ["/project"]);
+    assert_eq!(program.env["DIR"].reveal(), "/project");
+    assert_eq!(program.cwd.as_deref(), Some("/project/sub"));
+}
+
+#[test]
+fn c11_the_rules_of_a_server_stand_in_their_lists() {
+    let server = server(
+        "[servers.linear]
+        command = \"run\"
+        [servers.linear.permissions]
+        allow = [\"read_*\", \"list_*\"]
+        deny = [\"delete_*\"]
+        ask = [\"create_*\", \"update_*\"]",
+    );
+    let patterns = |verdict| {
+        let list = server.permissions.list(verdict).iter();
+        list.map(|rule| rule.pattern.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(patterns(Verdict::Allow), ["read_*", "list_*"]);
+    assert_eq!(patterns(Verdict::Ask), ["create_*", "update_*"]);
+    assert_eq!(patterns(Verdict::Deny), ["delete_*"]);
+}
+
+#[test]
+fn the_kind_follows_from_the_keys() {
+    for (text, kind) in [
+        ("command = \"run\"", "stdio"),
+        ("command = \"run\"\ncli = true", "cli"),
+        ("command = \"run\"\ntype = \"cli\"\ncli_only = [\"get\"]", "cli"),
+        ("url = \"https://h/mcp\"", "http"),
+        ("url = \"https://h/sse\"\ntype = \"sse\"", "sse"),
+        ("openapi = \"api.json\"", "openapi"),
+    ] {
+        assert_eq!(server(&format!("[servers.x]\n{text}")).kind.as_str(), kind, "{text}");
+    }
+}
+
+#[test]
+fn an_entry_that_contradicts_itself_is_refused() {
+    for text in [
+        "",
+        "command = \"run\"\nurl = \"https://h\"",
+        "command = \"\"",
+        "command = \" \"",
+        "url = \"example.com\"",
+        "url = \"https://\"",
+        "type = \"http\"\ncommand = \"run\"",
+        "type = \"stdio\"\nurl = \"https://h\"",
+        "type = \"ws\"\nurl = \"https://h\"",
+        "type = \"stdio\"\ncommand = \"run\"\ncli = true",
+        "url = \"https://h\"\nargs = [\"a\"]",
+        "command = \"run\"\nheaders = { A = \"b\" }",
+        "command = \"run\"\ncli_only = [\"get\"]",
+        "command = \"run\"\nargs = \"a b\"",
+        "command = \"run\"\nargs = [1]",
+        "command = \"run\"\nenv = { PORT = 80 }",
+        "command = \"run\"\nenv = { \"A=B\" = \"c\" }",
+        "command = \"run\"\ntimeout = 30",
+        "command = \"run\"\ntimeout = \"0s\"",
+        "command = \"run\"\nmin_idle_timeout = \"10m\"",
+        "command = \"run\"\nexpose = [\"[\"]",
+        "command = \"run\"\neffect = { read = [\"a\"], write = [\"a\"] }",
+        "command = \"run\"\ntrust = true",
+        "command = \"run\"\nprotocol = \"new\"",
+        "command = \"run\"\npermissions = { deny = [\"Elicit(x)\"] }",
+        "url = \"https://h\"\nheaders = { \"Bad Name\" = \"x\" }",
+        "url = \"https://h\"\nheaders = { A = \"x\\r\\nB: y\" }",
+    ] {
+        refused(&format!("[servers.x]\n{text}"));
+    }
+    refused("servers = 1");
+    refused("[servers]\nx = \"run\"");
+    refused("[servers.\"\"]\ncommand = \"run\"");
+}
+
+#[test]
+fn variables_that_hijack_a_process_refuse_the_server() {
+    for name in ["LD_PRELOAD", "ld_library_path", "NODE_OPTIONS", "BASH_FUNC_x%%", "ENV"] {
+        let text = format!("[servers.x]\ncommand = \"run\"\nenv = {{ \"{name}\" = \"x\" }}");
+        assert!(refused(&text)[0].message.contains(name), "{name}");
+        refused(&format!("[servers.x]\ncommand = \"run\"\nenv_passthrough = [\"{name}\"]"));
+    }
+    let program = program("[servers.x]\ncommand = \"run\"\nenv = { NODE_ENV = \"test\" }");
+    assert_eq!(program.env["NODE_ENV"].reveal(), "test");
+}
+
+#[test]
+fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
+    for key in [
+        "oauth = \"manual\"",
+        "oauth_config = { client_id = \"x\" }",
+        "auth_provider = { type = \"google\" }",
+        "headers_helper = \"cmd\"",
+        "sandbox = { network = false }",
+        "sandbox = true",
+        "expected_tools = []",
+        "lock_tool_list = true",
+        "tools = { a = { hide = true } }",
+        "naming = \"bare\"",
+    ] {
+        let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
+        assert!(errors[0].message.contains("does not enforce"), "{key}: {errors:?}");
+    }
+    for text in [
+        "[access]\ndefault = \"deny\"",
+        "[gateway.auth]\nproviders = [\"bearer\"]",
+        "[tools.authorization]\nenabled = true",
+        "[screen]\nmask = true",
+    ] {
+        assert_eq!(load_text(text).fatal().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn keys_that_ask_for_nothing_are_accepted() {
+    for key in
+        ["oauth = \"auto\"", "lock_tool_list = false", "naming = \"prefixed\"", "sandbox = false"]
+    {
+        server(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
+    }
+    assert_eq!(load_text("[tools.authorization]\nenabled = false").problems, []);
+}
+
+#[test]
+fn keys_of_the_life_cycle_are_checked_and_said_to_matter_only_in_serve() {
+    let text = "[servers.x]\ncommand = \"run\"\nstart = \"lazy\"\nidle_timeout = \"never\"";
+    let loaded = load_text(text);
+    let warnings: Vec<_> = loaded.problems.iter().map(|p| (p.severity, p.key.as_deref())).collect();
+    let expected = [
+        (Severity::Warning, Some("servers.x.start")),
+        (Severity::Warning, Some("servers.x.idle_timeout")),
+    ];
+    assert_eq!(warnings, expected);
+    refused("[servers.x]\ncommand = \"run\"\nidle_timeout = \"sometimes\"");
+}
+
+#[test]
+fn an_unset_variable_fails_its_server_and_no_other() {
+    let loaded = load_text(
+        "[servers.a]\nurl = \"https://${HOST}/mcp\"\n[servers.b]\ncommand = \"run\"\nargs = [\"${TOKEN}\"]",
+    );
+    let [problem] = loaded.problems.as_slice() else { panic!("{:?}", loaded.problems) };
+    assert!(problem.message.contains("`HOST`") && problem.message.contains("`servers.a.url`"));
+    assert_eq!(problem.place.as_ref().map(|p| (p.file.as_str(), p.line)), Some(("config.toml", 2)));
+    let usable =
+        |name: &str| loaded.config.servers[&name.parse::<ServerName>().unwrap()].usable().is_some();
+    assert_eq!((usable("a"), usable("b")), (false, true));
+    assert_eq!(loaded.fatal().count(), 0);
+}
+
+#[test]
+fn an_unset_variable_of_a_server_that_is_off_is_only_a_warning() {
+    let loaded = load_text("[servers.a]\ncommand = \"${NONE}\"\nenabled = false");
+    assert_eq!(loaded.problems.iter().map(|p| p.severity).collect::<Vec<_>>(), [Severity::Warning]);
+}
+
+#[test]
+fn missing_env_empty_relaxes_with_a_warning_and_only_in_its_own_file() {
+    let relaxed =
+        "[mcp]\nmissing_env = \"empty\"\n[servers.a]\ncommand = \"run\"\nargs = [\"${NONE}\"]";
+    let strict = "[servers.b]\ncommand = \"run\"\nargs = [\"${NONE}\"]";
+    let loaded = load_files(&[file(Scope::User, "a", relaxed), file(Scope::Flag, "b", strict)]);
+    let usable =
+        |name: &str| loaded.config.servers[&name.parse::<ServerName>().unwrap()].usable().is_some();
+    assert_eq!((usable("a"), usable("b")), (true, false));
+    assert_eq!(loaded.problems.len(), 2);
+}
+
+#[test]
+fn the_nearer_scope_has_the_whole_entry() {
+    let user = "[servers.a]\ncommand = \"user\"\nargs = [\"x\"]\n[servers.b]\ncommand = \"user\"";
+    let files = [
+        file(Scope::User, "user", user),
+        file(Scope::Project, "project", "[servers.A]\ncommand = \"project\""),
+        file(Scope::Flag, "flag", "[servers.c]\ncommand = \"flag1\""),
+        file(Scope::Flag, "flag2", "[servers.c]\ncommand = \"flag2\""),
+    ];
+    let loaded = load_files(&files);
+    assert_eq!(loaded.problems, []);
+    let commands: Vec<String> = loaded
+        .config
+        .servers
+        .values()
+        .map(|entry| {
+            format!("{} {} {}", entry.name, entry.status.as_ref().unwrap().target, entry.origin)
+        })
+        .collect();
+    assert_eq!(commands, ["c flag2 flag2:1", "a project project:1", "b user user:4"]);
+}
+
+#[test]
+fn the_servers_of_a_file_that_is_not_approved_wait() {
+    let mut project = file(Scope::Project, "p", "[servers.a]\ncommand = \"run\"");
+    project.approved = false;
+    let loaded = load_files(&[project]);
+    let entry = loaded.config.servers.values().next().unwrap();
+    assert!(entry.status.is_ok() && entry.usable().is_none());
+}
+
+#[test]
+fn dec12_a_project_never_loosens() {
+    let user = "
+        [permissions]
+        default = \"deny\"
+        [tools]
+        max_tool_calls_per_session = 10
+        [mcp]
+        allowed_commands = [\"npx\", \"uvx\"]
+        elicitation_enabled = false
+        elicitation_queue = 4
+        [audit]
+        path = \"mine\"
+        [screen]
+        max_answer = \"1MiB\"";
+    let project = "
+        [permissions]
+        allow = [\"*\"]
+        default = \"allow\"
+        [tools]
+        max_tool_calls_per_session = 99
+        [mcp]
+        allowed_commands = [\"npx\", \"bash\"]
+        elicitation_enabled = true
+        elicitation_queue = 99
+        max_dynamic_servers = 99
+        [audit]
+        enabled = false
+        path = \"theirs\"
+        [screen]
+        max_answer = \"1GiB\"";
+    let loaded =
+        load_files(&[file(Scope::User, "user", user), file(Scope::Project, "project", project)]);
+    let config = loaded.config;
+    assert_eq!(config.permissions.rules.allow[0].reach, Reach::ServersOf("project".to_owned()));
+    assert_eq!(config.permissions.default_for("user").unwrap().as_str(), "deny");
+    assert_eq!(config.permissions.default_for("project").unwrap().as_str(), "allow");
+    assert_eq!(config.tools.max_tool_calls_per_session, Some(10));
+    assert_eq!(config.allowed_commands("user").unwrap(), ["npx", "uvx"]);
+    assert_eq!(config.allowed_commands("project").unwrap(), ["npx"]);
+    assert!(!config.mcp.elicitation_enabled);
+    assert_eq!((config.mcp.elicitation_queue, config.mcp.max_dynamic_servers), (4, 10));
+    assert!(config.audit.enabled);
+    assert_eq!(config.audit.path.as_deref(), Some("mine"));
+    assert_eq!(config.screen.max_answer, 1 << 20);
+    assert_eq!(loaded.problems.len(), 1, "one warning about the audit log");
+}
+
+#[test]
+fn a_project_may_restrict() {
+    let project = "[tools]\nmax_tool_calls_per_session = 5\n[mcp]\nelicitation_enabled = false\n[permissions]\ndeny = [\"x\"]";
+    let files = [
+        file(Scope::User, "u", "[tools]\nmax_tool_calls_per_session = 10"),
+        file(Scope::Project, "p", project),
+    ];
+    let config = load_files(&files).config;
+    assert_eq!(config.tools.max_tool_calls_per_session, Some(5));
+    assert!(!config.mcp.elicitation_enabled);
+    assert_eq!(config.permissions.rules.deny[0].reach, Reach::All);
+}
+
+#[test]
+fn managed_denies_come_first() {
+    let files = [
+        file(Scope::User, "user", "[permissions]\ndeny = [\"u\"]"),
+        file(Scope::Project, "project", "[permissions]\ndeny = [\"p\"]"),
+        file(Scope::Managed, "managed", "[permissions]\ndeny = [\"m\"]\ndefault = \"deny\""),
+    ];
+    let config = load_files(&files).config;
+    let denies = config.permissions.rules.deny.iter().map(|rule| rule.pattern.as_str());
+    assert_eq!(denies.collect::<Vec<_>>(), ["m", "p", "u"]);
+    assert_eq!(config.permissions.default_for("project").unwrap().as_str(), "deny");
+}
+
+#[test]
+fn two_names_with_one_slug_are_an_error_and_command_words_a_warning() {
+    let loaded =
+        load_text("[servers.\"My Server\"]\ncommand = \"a\"\n[servers.my-server]\ncommand = \"b\"");
+    assert_eq!(loaded.config.servers.len(), 1);
+    assert_eq!(loaded.problems.iter().map(|p| p.severity).collect::<Vec<_>>(), [Severity::Error]);
+    let loaded = load_text("[servers.list]\ncommand = \"a\"");
+    assert_eq!(loaded.problems.iter().map(|p| p.severity).collect::<Vec<_>>(), [Severity::Warning]);
+    assert!(loaded.config.servers.values().all(|entry| entry.usable().is_some()));
+}
+
+#[test]
+fn limits_of_the_environment_hold_for_servers_that_set_none() {
+    let text = "[servers.a]\ncommand = \"run\"\n[servers.b]\ncommand = \"run\"\ntimeout = \"5s\"";
+    let variable = |name: &str| (name == "MCP_TOOL_TIMEOUT").then(|| "2000".to_owned());
+    let files = [file(Scope::User, "f", text)];
+    let loaded = load(&files, &Surroundings { variable: &variable, project_dir: "" });
+    let timeouts: Vec<u64> = loaded
+        .config
+        .servers
+        .values()
+        .map(|entry| entry.status.as_ref().unwrap().timeout.as_secs())
+        .collect();
+    assert_eq!(timeouts, [2, 5]);
+}
+
+#[test]
+fn no_secret_is_in_the_debug_output() {
+    let text = "[servers.a]\ncommand = \"run\"\nargs = [\"${TOKEN}\"]\nenv = { A = \"${TOKEN}\" }\n[servers.b]\nurl = \"https://u:s3cret@h\"\nheaders = { A = \"${TOKEN}\" }";
+    let loaded = load_text(text);
+    assert_eq!(loaded.problems, []);
+    assert!(!format!("{loaded:?}").contains("s3cret"), "{loaded:?}");
+}
