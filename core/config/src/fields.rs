@@ -218,13 +218,14 @@ impl<'t, 'r> Fields<'t, 'r> {
         let list: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let one_of = format!("one of {}", list.join(", "));
         let entry = self.entry(key)?;
-        let Some(text) = entry.node.as_text() else {
+        let Value::Text(text) = &entry.node.value else {
             let help = native::help_for_value(key, &entry.node);
             self.mismatch(key, &entry.node, &one_of, help);
             return None;
         };
-        let known = words.iter().find(|(word, _)| *word == text);
+        let known = words.iter().find(|(word, _)| *word == text.value);
         if known.is_none() {
+            let text = text.shown();
             let nearest = nearest(text, words.iter().map(|(word, _)| *word));
             let help = native::help_for_value(key, &entry.node)
                 .or_else(|| nearest.map(|word| format!("did you mean \"{word}\"?")))
@@ -286,7 +287,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         let entry = self.entry(key)?;
         let path = self.key(key);
         let (bare, result) = match &entry.node.value {
-            Value::Text(text) => (text.value.as_str(), read(&text.value)),
+            Value::Text(text) => (text.shown(), read(&text.value)),
             Value::Number(number) => (number.as_str(), Err(BadUnit::NoUnit)),
             Value::Bool(_) | Value::Moment(_) | Value::List(_) | Value::Table(_) => {
                 let help = format!("write `{key} = \"{example}\"`");

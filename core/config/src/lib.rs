@@ -3,8 +3,8 @@
 //! Read in this order: [`source`] says what a file is, `dialect` reads its text into a tree that
 //! remembers places, `expand` puts variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
-//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show`] and [`mask`] (what people
-//! see), [`schema`] and [`reference`] (what they look up), and [`environment`].
+//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
+//! people see), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
 //!
 //! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
 
@@ -24,11 +24,11 @@ mod read;
 pub mod merge;
 pub mod environment;
 pub mod mask;
-pub mod show;
+mod show;
 pub mod edit;
 mod shape;
-pub mod schema;
-pub mod reference;
+mod schema;
+mod reference;
 
 pub use config::{
     Audit, AuditArguments, CommandList, Config, DefaultSetting, Mcp, Permissions, Screen, Tools,

@@ -100,14 +100,9 @@ impl Merge<'_> {
     }
 
     /// The value of a setting, noted for `config show`.
-    fn note<T>(
-        &mut self,
-        key: &str,
-        setting: Option<Setting<T>>,
-        write: fn(&T) -> String,
-    ) -> Option<T> {
-        let Setting { value, origin } = setting?;
-        self.add(key, write(&value), Some(&origin));
+    fn note<T>(&mut self, key: &str, setting: Option<Setting<T>>) -> Option<T> {
+        let Setting { value, shown, origin } = setting?;
+        self.add(key, shown, Some(&origin));
         Some(value)
     }
 
@@ -119,12 +114,10 @@ impl Merge<'_> {
         default: T,
         write: fn(&T) -> String,
     ) -> T {
-        let (value, origin) = match setting {
-            Some(Setting { value, origin }) => (value, Some(origin)),
-            None => (default, None),
-        };
-        self.add(key, write(&value), origin.as_ref());
-        value
+        self.note(key, setting).unwrap_or_else(|| {
+            self.add(key, write(&default), None);
+            default
+        })
     }
 
     fn add(&mut self, key: &str, value: String, origin: Option<&Origin>) {
@@ -136,7 +129,7 @@ impl Merge<'_> {
         for verdict in [Verdict::Deny, Verdict::Ask, Verdict::Allow] {
             for rule in rules.list(verdict) {
                 let key = format!("{path}.{}", verdict.as_str());
-                self.add(&key, show::text(rule.pattern.as_str()), Some(&rule.origin));
+                self.add(&key, rule.shown.clone(), Some(&rule.origin));
             }
         }
     }
@@ -162,9 +155,9 @@ fn merge(config: &mut Config, tables: &mut [Tables]) -> Vec<Shown> {
 
 fn permissions(config: &mut Config, merge: &mut Merge<'_>) {
     for setting in merge.tables.iter().filter_map(|tables| tables.default.clone()) {
-        let Setting { value: rule, origin } = setting;
+        let Setting { value: rule, shown, origin } = setting;
         let reach = Reach::of_loosening(origin.scope, &origin.file);
-        merge.add("permissions.default", show::text(rule.as_str()), Some(&origin));
+        merge.add("permissions.default", shown, Some(&origin));
         config.permissions.defaults.push(DefaultSetting { rule, origin, reach });
     }
     merge.add_rules("permissions", &config.permissions.rules);
@@ -172,16 +165,14 @@ fn permissions(config: &mut Config, merge: &mut Merge<'_>) {
 
 fn tools(config: &mut Config, merge: &mut Merge<'_>) {
     let max = merge.smallest(|tables| &tables.max_tool_calls, None);
-    config.tools.max_tool_calls_per_session =
-        merge.note("tools.max_tool_calls_per_session", max, u32::to_string);
+    config.tools.max_tool_calls_per_session = merge.note("tools.max_tool_calls_per_session", max);
     merge.add_rules("tools.policy", &config.tools.policy);
 }
 
 fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
     let mcp = &mut config.mcp;
     for setting in merge.tables.iter().filter_map(|tables| tables.allowed_commands.clone()) {
-        let Setting { value: commands, origin } = setting;
-        let shown = show::list(commands.iter().map(String::as_str));
+        let Setting { value: commands, shown, origin } = setting;
         merge.add("mcp.allowed_commands", shown, Some(&origin));
         // A list restricts, but a project's speaks of its own servers only.
         let reach = Reach::of_loosening(origin.scope, &origin.file);
@@ -209,7 +200,7 @@ fn audit(config: &mut Config, merge: &mut Merge<'_>) {
     let enabled = merge.nearest(|tables| &tables.audit_enabled);
     audit.enabled = merge.note_or("audit.enabled", enabled, audit.enabled, bool::to_string);
     let path = merge.nearest(|tables| &tables.audit_path);
-    audit.path = merge.note("audit.path", path, |path| show::text(path));
+    audit.path = merge.note("audit.path", path);
     let arguments = merge.nearest(|tables| &tables.audit_arguments);
     audit.arguments = merge.note_or("audit.arguments", arguments, audit.arguments, |arguments| {
         show::text(arguments.as_str())

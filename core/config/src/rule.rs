@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use crate::fields::Fields;
 use crate::problem::{Problem, Report};
+use crate::show;
 use crate::source::{Origin, Scope};
-use crate::tree::{Node, Value};
+use crate::tree::{Node, Text, Value};
 
 /// Three lists of rules. Those of a managed file come first, then by precedence.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,8 @@ pub struct Rule {
     pub origin: Origin,
     /// Which servers it can speak of.
     pub reach: Reach,
+    /// The rule as `config show` has it.
+    pub(crate) shown: String,
 }
 
 /// Which servers a rule or a default can speak of.
@@ -145,13 +148,13 @@ impl List {
 
     fn rule<'t>(&self, report: &mut Report<'t>, node: &'t Node) -> Option<Rule> {
         match &node.value {
-            Value::Text(text) => self.plain(report, node, &text.value),
+            Value::Text(text) => self.plain(report, node, text),
             Value::Table(table) => {
                 let mut fields = Fields::new(table, self.key.clone(), &node.span, report);
                 let comment = fields.string("comment");
                 let reason = fields.string("reason");
                 let expires_at = expires_at(&mut fields);
-                let pattern = fields.string("pattern");
+                let pattern = fields.text("pattern");
                 fields.finish();
                 let Some(pattern) = pattern else {
                     let problem =
@@ -160,7 +163,7 @@ impl List {
                     report.add(problem, self.key.clone(), &node.span);
                     return None;
                 };
-                let plain = self.plain(report, node, &pattern)?;
+                let plain = self.plain(report, node, pattern)?;
                 Some(Rule { comment, reason, expires_at, ..plain })
             }
             Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::List(_) => {
@@ -175,9 +178,9 @@ impl List {
     }
 
     /// A rule that is a pattern and nothing else.
-    fn plain(&self, report: &mut Report<'_>, node: &Node, text: &str) -> Option<Rule> {
-        let problem = match (Pattern::parse(text), self.subject) {
-            (Ok(_), Subject::Tools) if text.trim_start().starts_with("Elicit(") => {
+    fn plain(&self, report: &mut Report<'_>, node: &Node, text: &Text) -> Option<Rule> {
+        let problem = match (Pattern::parse(&text.value), self.subject) {
+            (Ok(_), Subject::Tools) if text.value.trim_start().starts_with("Elicit(") => {
                 Problem::error(format!("`{}` speaks of tools, not of questions", self.key))
                     .help("put `Elicit(…)` into the lists of the file's own `[permissions]`")
             }
@@ -185,9 +188,10 @@ impl List {
                 let origin = report.file.origin(&node.span);
                 let reach = self.reach.clone();
                 let (comment, reason, expires_at) = (None, None, None);
-                return Some(Rule { pattern, comment, reason, expires_at, origin, reach });
+                let shown = show::leaf("pattern", node);
+                return Some(Rule { pattern, comment, reason, expires_at, origin, reach, shown });
             }
-            (Err(error), _) => Problem::error(format!("in `{}`, {error}", self.key))
+            (Err(error), _) => Problem::error(text.complaint(&self.key, &error))
                 .help("write a pattern such as \"delete_*\" or \"github__create_issue\""),
         };
         report.add(problem, self.key.clone(), &node.span);

@@ -66,7 +66,7 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 /// A list of strings as a file would have it.
-pub(crate) fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.into_iter().map(text).collect();
     format!("[{}]", items.join(", "))
 }
@@ -90,7 +90,8 @@ fn leaves(table: &Table, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) 
     }
 }
 
-fn leaf(name: &str, node: &Node) -> String {
+/// The value of a key as it may be shown.
+pub(crate) fn leaf(name: &str, node: &Node) -> String {
     if is_secret_name(name) { text(MASK) } else { value_of(name, node) }
 }
 

@@ -127,4 +127,13 @@ impl Text {
     pub(crate) fn shown(&self) -> &str {
         self.written.as_ref().unwrap_or(&self.value)
     }
+
+    /// What is wrong with it. The error may repeat the text, so it is left out where that came
+    /// out of the environment.
+    pub(crate) fn complaint(&self, key: &str, error: &dyn std::error::Error) -> String {
+        match &self.written {
+            Some(written) => format!("in `{key}`, `{written}` does not give a pattern"),
+            None => format!("in `{key}`, {error}"),
+        }
+    }
 }

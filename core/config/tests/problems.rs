@@ -3,30 +3,10 @@
 use std::fmt::Write as _;
 
 use capstan_config::{Scope, SourceFile, Surroundings, load};
+use proptest::prelude::*;
 
-/// The problems of a file as lines, the way a front may print them.
-fn problems(text: &str) -> String {
-    let path = "config.toml".to_owned();
-    let file = SourceFile { path, scope: Scope::User, text: text.to_owned(), approved: true };
-    let loaded = load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" });
-    let mut lines = String::new();
-    for problem in loaded.problems {
-        let place = problem.place.map_or_else(String::new, |place| {
-            assert!(place.start + place.len <= text.len(), "a place outside the file");
-            format!("{}:{}", place.line, place.column)
-        });
-        let severity = problem.severity.as_str();
-        let help = problem.help.unwrap_or_else(|| "NO REMEDY".to_owned());
-        let server = problem.server.map_or_else(String::new, |server| format!(" [{server}]"));
-        let _ = writeln!(lines, "{place} {severity}{server}: {}\n  {help}", problem.message);
-    }
-    lines
-}
-
-#[test]
-fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
-    insta::assert_snapshot!(problems(
-        r#"
+/// A file in which hardly anything is right.
+const BROKEN: &str = r#"
 [servers.linear]
 comand = "npx"
 args = "-y"
@@ -58,8 +38,30 @@ default = "deny"
 
 [screen]
 max_answer = 10
-"#
-    ), @r##"
+"#;
+
+/// The problems of a file as lines, the way a front may print them.
+fn problems(text: &str) -> String {
+    let path = "config.toml".to_owned();
+    let file = SourceFile { path, scope: Scope::User, text: text.to_owned(), approved: true };
+    let loaded = load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" });
+    let mut lines = String::new();
+    for problem in loaded.problems {
+        let place = problem.place.map_or_else(String::new, |place| {
+            assert!(place.start + place.len <= text.len(), "a place outside the file");
+            format!("{}:{}", place.line, place.column)
+        });
+        let severity = problem.severity.as_str();
+        let help = problem.help.unwrap_or_else(|| "NO REMEDY".to_owned());
+        let server = problem.server.map_or_else(String::new, |server| format!(" [{server}]"));
+        let _ = writeln!(lines, "{place} {severity}{server}: {}\n  {help}", problem.message);
+    }
+    lines
+}
+
+#[test]
+fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
+    insta::assert_snapshot!(problems(BROKEN), @r##"
     2:10 error [linear]: `servers.linear` says neither how to start the server nor where it is
       give it a `command` or a `url`
     3:1 error [linear]: `servers.linear.comand` is not a known key
@@ -151,4 +153,26 @@ name = "a"
     16:1 error [a]: `servers.a.name` is not a known key
       the server's name is the NAME in `[servers.NAME]`
     "##);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_reported(text in ".{0,200}") {
+        problems(&text);
+    }
+
+    #[test]
+    fn any_value_under_any_key_is_read_or_reported(
+        table in prop::sample::select(vec!["servers.x", "permissions", "tools", "mcp", "screen"]),
+        key in prop::sample::select(vec![
+            "type", "command", "url", "args", "env", "timeout", "idle_timeout", "trust", "expose",
+            "permissions", "effect", "deny", "default", "policy", "allowed_commands", "max_answer",
+        ]),
+        value in prop::sample::select(vec![
+            "1", "-1", "1.5", "true", "\"\"", "\"ü${\"", "\"${A:-b}\"", "[]", "[[1]]", "[{}]",
+            "{}", "{ a = 1 }", "2030-01-01", "{ deny = [{ pattern = 1 }] }",
+        ]),
+    ) {
+        problems(&format!("[{table}]\n{key} = {value}\n"));
+    }
 }

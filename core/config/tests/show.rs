@@ -55,7 +55,40 @@ max_tool_calls_per_session = 9
     let project = "[permissions]\ndeny = [\"y\"]\n[tools]\nmax_tool_calls_per_session = 5\n";
     let shown =
         shown(&[(Scope::User, "user.toml", user), (Scope::Project, "project.toml", project)]);
-    insta::assert_snapshot!(lines(&shown), @r"");
+    insta::assert_snapshot!(lines(&shown), @r##"
+    servers.a.command = "/project/run" (user.toml:3)
+    servers.a.args = ["-y", "--token", "***", "${PW}"] (user.toml:4)
+    servers.a.env.KEY = "***" (user.toml:5)
+    servers.a.timeout = "5s" (user.toml:6)
+    servers.a.permissions.allow = ["list_*", { pattern = "get_*", reason = "harmless" }] (user.toml:9)
+    servers.a.type = "stdio" (default)
+    servers.a.enabled = true (default)
+    servers.a.required = false (default)
+    servers.a.always_load = false (default)
+    servers.a.trust = "untrusted" (default)
+    servers.a.protocol = "auto" (default)
+    servers.a.startup_timeout = "30s" (default)
+    servers."b c".url = "https://***@host/mcp?key=***&x=1" (user.toml:12)
+    servers."b c".headers.Authorization = "***" (user.toml:13)
+    servers."b c".type = "http" (default)
+    servers."b c".enabled = true (default)
+    servers."b c".required = false (default)
+    servers."b c".always_load = false (default)
+    servers."b c".trust = "untrusted" (default)
+    servers."b c".protocol = "auto" (default)
+    servers."b c".timeout = "9s" (environment)
+    servers."b c".startup_timeout = "30s" (default)
+    permissions.deny = "y" (project.toml:2)
+    permissions.deny = "x" (user.toml:16)
+    tools.max_tool_calls_per_session = 5 (project.toml:4)
+    mcp.max_dynamic_servers = 10 (default)
+    mcp.elicitation_enabled = true (default)
+    mcp.elicitation_timeout = "2m" (default)
+    mcp.elicitation_queue = 16 (default)
+    audit.enabled = true (default)
+    audit.arguments = "off" (default)
+    screen.max_answer = "10MiB" (default)
+    "##);
 }
 
 #[test]
@@ -75,8 +108,22 @@ headers = { A = "${PW}" }
 [servers.broken]
 command = "${PW}"
 unknown = "${PW}"
+trust = "${PW}"
+hide = ["[${PW}"]
+permissions = { deny = ["[${PW}"] }
+[permissions]
+deny = ["${PW}", { pattern = "${PW}", reason = "${PW}" }, "[${PW}"]
+default = "${PW}"
+[audit]
+path = "${PW}"
+[mcp]
+allowed_commands = ["${PW}"]
 "#;
-    let shown = lines(&shown(&[(Scope::User, "f", text)]));
+    let path = "f".to_owned();
+    let file = SourceFile { path, scope: Scope::User, text: text.to_owned(), approved: true };
+    let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
+    assert!(!format!("{:?}", loaded.problems).contains(SECRET), "{:?}", loaded.problems);
+    let shown = lines(&show(&loaded));
     assert!(!shown.contains(SECRET), "{shown}");
     assert!(shown.contains("servers.env.url = \"https://${PW}.example.com/${PW}\""), "{shown}");
 }

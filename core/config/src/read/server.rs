@@ -242,7 +242,7 @@ fn globs(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<String>> 
     for text in texts {
         let glob = text.value.value.clone();
         if let Err(error) = Exposure::new(None, std::slice::from_ref(&glob)) {
-            let problem = Problem::error(format!("in `{path}`, {error}"))
+            let problem = Problem::error(text.value.complaint(&path, &error))
                 .help("write a name or a pattern such as \"list_*\"");
             fields.report().add(problem, path.clone(), &text.span);
         }
@@ -262,8 +262,8 @@ fn effect(fields: &mut Fields<'_, '_>) -> EffectLists {
     let Some(mut nested) = fields.nested("effect") else { return EffectLists::default() };
     let read = globs(&mut nested, "read").unwrap_or_default();
     let write = globs(&mut nested, "write").unwrap_or_default();
-    if let Some(both) = read.iter().find(|pattern| write.contains(pattern)) {
-        let message = format!("`{}` has \"{both}\" under `read` and `write`", nested.path());
+    if read.iter().any(|pattern| write.contains(pattern)) {
+        let message = format!("`{}` has a pattern under both `read` and `write`", nested.path());
         nested.problem("write", Problem::error(message).help("keep it in one of the lists"));
     }
     nested.finish();

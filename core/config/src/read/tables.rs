@@ -11,6 +11,7 @@ use crate::fields::{Fields, Words};
 use crate::problem::Problem;
 use crate::refuse::{self, In};
 use crate::rule::{Rules, Subject};
+use crate::show;
 use crate::source::{Origin, Scope};
 
 /// What the tables of one file say.
@@ -35,6 +36,8 @@ pub(crate) struct Tables {
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
+    /// The value as it may be shown.
+    pub(crate) shown: String,
     pub(crate) origin: Origin,
 }
 
@@ -129,5 +132,5 @@ fn audit(mut fields: Fields<'_, '_>, tables: &mut Tables) {
 fn setting<T>(fields: &mut Fields<'_, '_>, key: &str, value: Option<T>) -> Option<Setting<T>> {
     let entry = fields.peek(key)?;
     let origin = fields.report().file.origin(&entry.key);
-    Some(Setting { value: value?, origin })
+    Some(Setting { value: value?, shown: show::leaf(key, &entry.node), origin })
 }

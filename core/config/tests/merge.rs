@@ -1,0 +1,116 @@
+//! Several files become one configuration, and none loosens what another forbids.
+
+use capstan_config::{Loaded, Reach, Scope, SourceFile, Surroundings, load};
+
+fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
+    SourceFile { path: path.to_owned(), scope, text: text.to_owned(), approved: true }
+}
+
+fn load_files(files: &[SourceFile]) -> Loaded {
+    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" })
+}
+
+#[test]
+fn the_nearer_scope_has_the_whole_entry() {
+    let user = "[servers.a]\ncommand = \"user\"\nargs = [\"x\"]\n[servers.b]\ncommand = \"user\"";
+    let files = [
+        file(Scope::User, "user", user),
+        file(Scope::Project, "project", "[servers.A]\ncommand = \"project\""),
+        file(Scope::Flag, "flag", "[servers.c]\ncommand = \"flag1\""),
+        file(Scope::Flag, "flag2", "[servers.c]\ncommand = \"flag2\""),
+    ];
+    let loaded = load_files(&files);
+    assert_eq!(loaded.problems, []);
+    let commands: Vec<String> = loaded
+        .config
+        .servers
+        .values()
+        .map(|entry| {
+            format!("{} {} {}", entry.name, entry.status.as_ref().unwrap().target, entry.origin)
+        })
+        .collect();
+    assert_eq!(commands, ["c flag2 flag2:1", "a project project:1", "b user user:4"]);
+}
+
+#[test]
+fn the_servers_of_a_file_that_is_not_approved_wait() {
+    let mut project = file(Scope::Project, "p", "[servers.a]\ncommand = \"run\"");
+    project.approved = false;
+    let loaded = load_files(&[project]);
+    let entry = loaded.config.servers.values().next().unwrap();
+    assert!(entry.status.is_ok() && entry.usable().is_none());
+}
+
+#[test]
+fn dec12_a_project_never_loosens() {
+    let user = "
+        [permissions]
+        default = \"deny\"
+        [tools]
+        max_tool_calls_per_session = 10
+        [mcp]
+        allowed_commands = [\"npx\", \"uvx\"]
+        elicitation_enabled = false
+        elicitation_queue = 4
+        [audit]
+        path = \"mine\"
+        [screen]
+        max_answer = \"1MiB\"";
+    let project = "
+        [permissions]
+        allow = [\"*\"]
+        default = \"allow\"
+        [tools]
+        max_tool_calls_per_session = 99
+        [mcp]
+        allowed_commands = [\"npx\", \"bash\"]
+        elicitation_enabled = true
+        elicitation_queue = 99
+        max_dynamic_servers = 99
+        [audit]
+        enabled = false
+        path = \"theirs\"
+        [screen]
+        max_answer = \"1GiB\"";
+    let loaded =
+        load_files(&[file(Scope::User, "user", user), file(Scope::Project, "project", project)]);
+    let config = loaded.config;
+    assert_eq!(config.permissions.rules.allow[0].reach, Reach::ServersOf("project".to_owned()));
+    assert_eq!(config.permissions.default_for("user").unwrap().as_str(), "deny");
+    assert_eq!(config.permissions.default_for("project").unwrap().as_str(), "allow");
+    assert_eq!(config.tools.max_tool_calls_per_session, Some(10));
+    assert_eq!(config.allowed_commands("user").unwrap(), ["npx", "uvx"]);
+    assert_eq!(config.allowed_commands("project").unwrap(), ["npx"]);
+    assert!(!config.mcp.elicitation_enabled);
+    assert_eq!((config.mcp.elicitation_queue, config.mcp.max_dynamic_servers), (4, 10));
+    assert!(config.audit.enabled);
+    assert_eq!(config.audit.path.as_deref(), Some("mine"));
+    assert_eq!(config.screen.max_answer, 1 << 20);
+    assert_eq!(loaded.problems.len(), 1, "one warning about the audit log");
+}
+
+#[test]
+fn a_project_may_restrict() {
+    let project = "[tools]\nmax_tool_calls_per_session = 5\n[mcp]\nelicitation_enabled = false\n[permissions]\ndeny = [\"x\"]";
+    let files = [
+        file(Scope::User, "u", "[tools]\nmax_tool_calls_per_session = 10"),
+        file(Scope::Project, "p", project),
+    ];
+    let config = load_files(&files).config;
+    assert_eq!(config.tools.max_tool_calls_per_session, Some(5));
+    assert!(!config.mcp.elicitation_enabled);
+    assert_eq!(config.permissions.rules.deny[0].reach, Reach::All);
+}
+
+#[test]
+fn managed_denies_come_first() {
+    let files = [
+        file(Scope::User, "user", "[permissions]\ndeny = [\"u\"]"),
+        file(Scope::Project, "project", "[permissions]\ndeny = [\"p\"]"),
+        file(Scope::Managed, "managed", "[permissions]\ndeny = [\"m\"]\ndefault = \"deny\""),
+    ];
+    let config = load_files(&files).config;
+    let denies = config.permissions.rules.deny.iter().map(|rule| rule.pattern.as_str());
+    assert_eq!(denies.collect::<Vec<_>>(), ["m", "p", "u"]);
+    assert_eq!(config.permissions.default_for("project").unwrap().as_str(), "deny");
+}
