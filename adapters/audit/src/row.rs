@@ -13,7 +13,7 @@ use crate::verify::Reason;
 /// The most bytes a text from outside takes in a line; more is cut off and marked with `…`.
 pub const MAX_TEXT: usize = 1024;
 
-/// The most bytes a line has. Five texts of [`MAX_TEXT`], each byte escaped, stay below it.
+/// The most bytes a line has. Six texts of [`MAX_TEXT`], each byte escaped, stay below it.
 pub const MAX_LINE: usize = 64 * 1024;
 
 /// The word for a row that tells of damage to the log instead of a call.
@@ -51,6 +51,9 @@ pub struct Row {
     pub rule: Option<String>,
     /// How an `ask` was answered.
     pub approval: Option<String>,
+    /// The arguments without what looks like a secret, where they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
     /// How the call ended; in a [`BREAK`], the kind of damage.
     pub outcome: String,
     /// The error code, where the call failed.
@@ -124,6 +127,7 @@ impl Row {
             verdict: entry.verdict.map(|verdict| verdict.as_str().to_owned()),
             rule: text(&entry.rule),
             approval: entry.approval.map(|ground| ground.as_str().to_owned()),
+            arguments: text(&entry.arguments),
             code: entry.outcome.code().map(|code| code.as_str().to_owned()),
             duration_ms: u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
             request_bytes: entry.request_bytes as u64,
@@ -204,6 +208,7 @@ impl Row {
             verdict: None,
             rule: None,
             approval: None,
+            arguments: None,
             outcome: outcome.to_owned(),
             code: None,
             duration_ms: 0,

@@ -26,6 +26,8 @@ pub struct Entry {
     pub rule: Option<String>,
     /// How an `ask` was answered.
     pub approval: Option<Ground>,
+    /// Its arguments without what looks like a secret, where the operator wants them kept.
+    pub arguments: Option<String>,
     /// How the call ended.
     pub outcome: Outcome,
     /// How long it took.

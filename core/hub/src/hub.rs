@@ -40,6 +40,18 @@ pub struct Limits {
     pub question_wait: Duration,
     /// How many questions of servers may be open at once.
     pub max_questions: usize,
+    /// Whether arguments are written to the audit log.
+    pub keep_arguments: Keep,
+}
+
+/// Whether something is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// No.
+    #[default]
+    No,
+    /// Without what looks like a secret.
+    Redacted,
 }
 
 // === impl Hub ===
@@ -101,6 +113,7 @@ impl Default for Limits {
             quota: None,
             question_wait: Duration::from_mins(2),
             max_questions: 16,
+            keep_arguments: Keep::No,
         }
     }
 }

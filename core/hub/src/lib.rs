@@ -21,5 +21,5 @@ pub mod hub;
 pub use absent::Absent;
 pub use call::{Answer, Call, Session};
 pub use entry::{Entry, Ground, Outcome};
-pub use hub::{Hub, Limits};
+pub use hub::{Hub, Keep, Limits};
 pub use pipeline::{Screened, Ticket};

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::Approval;
-use capstan_hub::{Answer, Call, Entry, Ground, Limits};
+use capstan_hub::{Answer, Call, Entry, Ground, Keep, Limits};
 use capstan_model::{
     CallError, Caller, Effect, ErrorCode, Front, Kind, ServerName, Target, Verdict,
 };
@@ -367,4 +367,17 @@ async fn an_answer_is_delivered_up_to_the_limit_and_no_further() {
     assert!(matches!(error, CallError::AnswerTooLarge { size: 11, limit: 10, .. }), "{error}");
     assert_eq!(scene.entry(), format!("{head} failed server_error; 37>0"));
     assert_eq!(scene.served().len(), 1);
+}
+
+#[tokio::test]
+async fn arguments_are_written_down_only_on_request_and_never_with_a_secret() {
+    let arguments = json(r#"{"api_key":"hunter22","path":"a.txt"}"#);
+    let call =
+        || Call::new(Caller::operator(Front::Cli), Target::tool("files__read"), Some(&arguments));
+    let mut scene = Scene::with_person(Person::nobody());
+    scene.send(call()).await.unwrap();
+    scene.set_limits(Limits { keep_arguments: Keep::Redacted, ..Limits::default() });
+    scene.send(call()).await.unwrap();
+    let kept: Vec<_> = scene.world.entries().into_iter().map(|entry| entry.arguments).collect();
+    assert_eq!(kept, [None, Some(r#"{"api_key":"***","path":"a.txt"}"#.to_owned())]);
 }

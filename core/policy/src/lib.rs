@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`pattern`] says which tools a rule means, [`permission`] has the allow,
 //! ask and deny lists, [`exposure`] what a server offers at all, [`effect`] what its tools do,
-//! [`decide`] puts them together; [`command`] and [`environment`] guard what is started.
+//! [`decide`] puts them together; [`command`] and [`environment`] guard what is started, [`redact`]
+//! what is written down.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
 
@@ -13,6 +14,7 @@ pub mod effect;
 pub mod decide;
 pub mod command;
 pub mod environment;
+pub mod redact;
 
 pub use decide::{Asked, Policy, ServerPolicy, Step};
 pub use pattern::{Arguments, BadPattern, Pattern};

@@ -101,6 +101,7 @@ pub(crate) fn entry(number: u64) -> Entry {
         verdict: Some(Verdict::Ask),
         rule: Some("permissions.ask: *".to_owned()),
         approval: Some(Ground::Asked),
+        arguments: None,
         outcome: Outcome::Answered,
         duration: Duration::from_micros(12_345),
         request_bytes: 17,

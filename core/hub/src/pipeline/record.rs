@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use capstan_model::{CallError, Effect, ItemId, Ruling};
+use capstan_policy::redact::redact;
+use serde_json::Value;
 
 use super::Screened;
 use crate::hub::Hub;
-use crate::{Call, Entry, Ground, Outcome};
+use crate::{Call, Entry, Ground, Keep, Outcome};
 
 /// An audit entry that is still open.
 ///
@@ -32,6 +34,7 @@ impl<'a> Record<'a> {
             verdict: None,
             rule: None,
             approval: None,
+            arguments: arguments(hub, call),
             outcome: Outcome::Abandoned,
             duration: Duration::ZERO,
             request_bytes: call.params.len(),
@@ -74,6 +77,18 @@ impl<'a> Record<'a> {
                 Err(error) => Outcome::Failed(error.code()),
             };
             entry.answer_bytes = result.as_ref().map_or(0, |screened| screened.result().len());
+        }
+    }
+}
+
+/// The arguments as they may be kept.
+fn arguments(hub: &Hub, call: &Call) -> Option<String> {
+    match hub.limits.keep_arguments {
+        Keep::No => None,
+        Keep::Redacted => {
+            let mut arguments: Value = call.arguments().read().ok()?;
+            redact(&mut arguments);
+            Some(arguments.to_string())
         }
     }
 }
