@@ -1,3 +1,60 @@
 //! The binary: parse, wire together, run.
 
-fn main() {}
+mod world;
+mod clock;
+mod logs;
+mod assemble;
+mod policy;
+mod demo;
+mod host;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use capstan_backend::keeper;
+use capstan_cli::exit::Exit;
+use capstan_cli::host::Host;
+use clap_complete::CompleteEnv;
+
+use crate::host::LocalHost;
+use crate::world::World;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Keepers and demo servers are started by the hub, often, and must be up in no time.
+    match words.next() {
+        Some(first) if first == keeper::KEEPER => return keeper::run(words),
+        Some(first) if first == demo::DEMO => return demo::run(words),
+        _ => {}
+    }
+    let exit = match run(std::env::args_os().collect()) {
+        Ok(exit) => exit,
+        Err(error) => {
+            logs::last_words(&format!("{error:#}"));
+            Exit::Internal
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
+    let world = Arc::new(World::read()?);
+    let host: Arc<dyn Host> = Arc::new(LocalHost::new(Arc::clone(&world)));
+    if world.variable("COMPLETE").is_some() {
+        let command = || capstan_cli::command(&host);
+        if CompleteEnv::with_factory(command).try_complete(words.clone(), world.cwd())? {
+            return Ok(Exit::Ok);
+        }
+    }
+    let cli = match capstan_cli::parse(words) {
+        Ok(cli) => cli,
+        Err(exit) => return Ok(exit),
+    };
+    logs::start(&world, cli.options.debug);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(capstan_cli::run(cli, host));
+    // A thread that still waits for a key of a person who is gone must not keep us.
+    runtime.shutdown_background();
+    Ok(exit)
+}

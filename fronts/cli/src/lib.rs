@@ -1,1 +1,93 @@
 //! The command line.
+//!
+//! Read in this order: [`args`] is what can be typed, [`host`] what the front needs from the
+//! program around it, `context` what every command gets, `commands` has one file a command,
+//! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
+//! asks: `operator`, `form`.
+//!
+//! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
+//! through `clean` before a person sees it.
+
+pub mod args;
+pub mod host;
+pub mod exit;
+mod context;
+mod commands;
+mod arguments;
+mod operator;
+mod form;
+mod answer;
+mod print;
+mod diagnose;
+mod table;
+mod clean;
+mod waiting;
+mod complete;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::{CommandFactory, FromArgMatches};
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use complete::command;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::Host;
+use crate::print::Printer;
+
+/// Reads what was typed.
+///
+/// # Errors
+/// When it was not understood, or when only help was asked for; both have been printed.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let words = commands::add::normalise(words.into_iter().collect());
+    let wants_json = words.iter().any(|word| word == "--json");
+    let matches = Cli::command().try_get_matches_from(words);
+    match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => Ok(cli),
+        Err(error) if error.use_stderr() && wants_json => {
+            let text = error.render().to_string();
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Printer::json_only().failure(&Failure::usage(message));
+            Err(Exit::Usage)
+        }
+        Err(error) => {
+            // A closed pipe is no reason to complain about help that nobody reads.
+            drop(error.print());
+            Err(if error.use_stderr() { Exit::Usage } else { Exit::Ok })
+        }
+    }
+}
+
+/// Runs one command to its end.
+pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
+    let context = Context::new(cli.options.clone(), host);
+    let result = tokio::select! {
+        result = commands::run(&context, &cli.command) => result,
+        () = interrupted() => Ok(Exit::Interrupted),
+    };
+    context.close().await;
+    match result {
+        Ok(exit) => exit,
+        Err(failure) => {
+            context.print.failure(&failure);
+            failure.exit
+        }
+    }
+}
+
+/// Waits for Ctrl-C or a polite request to end.
+async fn interrupted() {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    } else {
+        std::future::pending::<()>().await;
+    }
+}

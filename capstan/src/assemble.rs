@@ -1,0 +1,210 @@
+//! Puts a hub together: configuration in, backends and policy out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use anyhow::{Context, anyhow};
+use capstan_audit::JsonLines;
+use capstan_backend::settings::Elicitation;
+use capstan_backend::{Era, Root, StdioServer, StdioSettings};
+use capstan_config::{
+    AuditArguments, Config, Kind, Loaded, Program, Protocol, Server, ServerEntry,
+};
+use capstan_hub::ports::{AuditLog, Backend};
+use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
+use capstan_model::{Secret, ServerState, Trust};
+use capstan_policy::{command, environment};
+
+use crate::clock::SystemClock;
+use crate::policy;
+use crate::world::World;
+
+/// Which project files count as approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approve {
+    /// Those that the user has approved.
+    Approved,
+    /// All, because the command line says so.
+    All,
+}
+
+/// Puts a hub together. Nothing is started yet. Must be called within a tokio runtime.
+pub(crate) fn hub(world: &World, loaded: &Loaded, approve: Approve) -> anyhow::Result<Hub> {
+    let config = &loaded.config;
+    let policy = policy::of(config)
+        .map_err(|(server, error)| anyhow!(error).context(format!("server `{server}`")))?;
+    let assembly = Assembly { world, config, approve, keeper: our_own_program()? };
+    let servers = config.servers.values();
+    let backends = servers.map(|entry| (entry.name.clone(), assembly.backend(entry))).collect();
+    Ok(Hub {
+        backends,
+        policy: Arc::new(policy),
+        audit: audit(world, config)?,
+        clock: Arc::new(SystemClock::new()),
+        limits: limits(config),
+        open_questions: Arc::new(AtomicUsize::new(0)),
+    })
+}
+
+/// Where the audit log of a configuration is.
+pub(crate) fn audit_path(world: &World, config: &Config) -> PathBuf {
+    match &config.audit.path {
+        Some(path) => world.here().join(path),
+        None => world.state().join("audit.jsonl"),
+    }
+}
+
+fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
+    if !config.audit.enabled {
+        return Ok(Arc::new(NoAudit));
+    }
+    let path = audit_path(world, config);
+    Ok(Arc::new(JsonLines::open(&path, capstan_audit::Limits::default())?))
+}
+
+/// For those who switch the audit log off.
+struct NoAudit;
+
+impl AuditLog for NoAudit {
+    fn record(&self, _: Entry) {}
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        max_answer: usize::try_from(config.screen.max_answer).unwrap_or(usize::MAX),
+        quota: config.tools.max_tool_calls_per_session,
+        question_wait: config.mcp.elicitation_timeout,
+        max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),
+        keep_arguments: match config.audit.arguments {
+            AuditArguments::Off => Keep::No,
+            AuditArguments::Redacted => Keep::Redacted,
+        },
+    }
+}
+
+fn our_own_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("our own program cannot be found")
+}
+
+struct Assembly<'a> {
+    world: &'a World,
+    config: &'a Config,
+    approve: Approve,
+    keeper: PathBuf,
+}
+
+// === impl Assembly ===
+
+impl Assembly<'_> {
+    fn backend(&self, entry: &ServerEntry) -> Arc<dyn Backend> {
+        let absent =
+            |state| -> Arc<dyn Backend> { Arc::new(Absent::new(entry.name.clone(), state)) };
+        if !entry.enabled {
+            return absent(ServerState::Disabled);
+        }
+        if !entry.approved && self.approve == Approve::Approved {
+            return absent(ServerState::AwaitingApproval);
+        }
+        let server = match &entry.status {
+            Ok(server) => server,
+            Err(problem) => return absent(ServerState::Failed(problem.to_string())),
+        };
+        match &server.kind {
+            Kind::Stdio(program) => match self.refused(entry, program) {
+                Some(reason) => absent(ServerState::Failed(reason)),
+                None => Arc::new(StdioServer::new(self.settings(entry, server, program))),
+            },
+            Kind::Http(_) | Kind::Sse(_) | Kind::Cli(_) | Kind::OpenApi(_) => {
+                let kind = server.kind.as_str();
+                let reason =
+                    format!("this version does not speak `{kind}`; it starts stdio servers");
+                absent(ServerState::Failed(reason))
+            }
+        }
+    }
+
+    fn refused(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
+        let allowed = self.config.allowed_commands(&entry.origin.file);
+        let runs = command::is_allowed(&program.command, allowed.as_deref());
+        let command = &program.command;
+        (!runs).then(|| format!("policy_blocked: `{command}` is not in `mcp.allowed_commands`"))
+    }
+
+    fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
+        let asks = server.elicitation.unwrap_or(self.config.mcp.elicitation_enabled);
+        let elicitation = if asks && server.trust != Trust::Sandboxed {
+            Elicitation::Offered
+        } else {
+            Elicitation::Off
+        };
+        StdioSettings {
+            name: entry.name.clone(),
+            command: program.command.clone(),
+            args: program.args.clone(),
+            environment: self.environment(program),
+            secrets: program.env.values().cloned().collect(),
+            cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
+            startup_timeout: server.startup_timeout,
+            timeout: server.timeout,
+            era: match server.protocol {
+                Protocol::Auto => Era::Auto,
+                Protocol::Legacy => Era::Legacy,
+                Protocol::Modern => Era::Modern,
+            },
+            roots: self.roots(server),
+            elicitation,
+            keeper: self.keeper.clone(),
+        }
+    }
+
+    /// What passes by default, what is asked for by name, and what is declared.
+    fn environment(&self, program: &Program) -> BTreeMap<String, Secret<String>> {
+        let asked = |name: &String| program.env_passthrough.contains(name);
+        let passes = |name: &String| {
+            (environment::passes_by_default(name) || asked(name)) && !environment::hijacks(name)
+        };
+        let ours = self.world.variables().iter().filter(|(name, _)| passes(name));
+        let mut all: BTreeMap<String, Secret<String>> =
+            ours.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+        all.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+
+    fn roots(&self, server: &Server) -> Vec<Root> {
+        let workspace = self.world.workspace();
+        let configured = server.roots.iter().map(|root| workspace.join(root));
+        std::iter::once(workspace.clone()).chain(configured).map(|path| root(&path)).collect()
+    }
+}
+
+fn root(path: &Path) -> Root {
+    let name =
+        path.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into());
+    Root { uri: file_uri(path), name }
+}
+
+/// A path as a `file://` URI; everything that is not plainly harmless is escaped.
+fn file_uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.to_string_lossy().bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_anything_in_it_becomes_a_uri() {
+        assert_eq!(file_uri(Path::new("/a b/ü#?")), "file:///a%20b/%C3%BC%23%3F");
+    }
+}

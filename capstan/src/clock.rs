@@ -1,0 +1,32 @@
+//! The time, as the hub takes it.
+
+use std::time::{Duration, Instant};
+
+use capstan_hub::ports::{BoxFuture, Clock};
+use jiff::Timestamp;
+
+/// The system's clocks.
+pub(crate) struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    pub(crate) fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock adapter")]
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}

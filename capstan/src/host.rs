@@ -1,0 +1,312 @@
+//! What the command line gets from the program around it: files, state, the audit log.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use capstan_audit::reader::Position;
+use capstan_audit::{Query, Reader, Row, VerifyError};
+use capstan_cli::args::Options;
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::host::{
+    Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Setup,
+};
+use capstan_config::{Scope, SourceFile, Surroundings};
+use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
+use capstan_hub::Hub;
+use capstan_hub::ports::Clock;
+use capstan_model::ServerName;
+use serde_json::Value;
+
+use crate::assemble::{self, Approve, audit_path};
+use crate::clock::SystemClock;
+use crate::demo;
+use crate::world::World;
+
+/// Where whoever runs the machine puts their configuration.
+const MANAGED: &str = "/etc/capstan/config.toml";
+
+/// The name of a configuration file.
+const CONFIG: &str = "config.toml";
+
+/// The program around the command line.
+pub(crate) struct LocalHost {
+    world: Arc<World>,
+}
+
+// === impl LocalHost ===
+
+impl LocalHost {
+    pub(crate) fn new(world: Arc<World>) -> Self {
+        Self { world }
+    }
+
+    fn user_file(&self) -> PathBuf {
+        self.world.config().join(CONFIG)
+    }
+
+    fn project_file(&self) -> Option<PathBuf> {
+        self.world.project().map(|project| project.join(".capstan").join(CONFIG))
+    }
+
+    fn approvals(&self) -> Result<Approvals, Failure> {
+        Approvals::open(self.world.state()).map_err(|error| approvals_failure(&error))
+    }
+
+    /// Reads one file; `None` when it is not there.
+    fn read(&self, file: &ConfigFile) -> Result<Option<SourceFile>, Failure> {
+        let Some(text) = read_file(&file.path)? else { return Ok(None) };
+        let approved = match file.scope {
+            Scope::Project => {
+                let status = self.approvals()?.status(&file.path, &text);
+                let status = status.map_err(|error| approvals_failure(&error))?;
+                status == capstan_files::Approval::Approved
+            }
+            Scope::Managed | Scope::Flag | Scope::User => true,
+        };
+        let path = file.path.display().to_string();
+        Ok(Some(SourceFile { path, scope: file.scope, text, approved }))
+    }
+
+    fn demo_source(&self) -> Result<SourceFile, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::internal(format!("our own program: {error}")))?;
+        let data = self.world.data().join("demo");
+        let text = demo::config(&program, self.world.here(), &data);
+        Ok(SourceFile { path: "(demo)".to_owned(), scope: Scope::Flag, text, approved: true })
+    }
+
+    fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
+        if options.demo {
+            return Ok(vec![self.demo_source()?]);
+        }
+        let mut sources = Vec::new();
+        for file in self.files(options)? {
+            match self.read(&file)? {
+                Some(source) => sources.push(source),
+                // A file that somebody named must be there.
+                None if file.scope == Scope::Flag => {
+                    let path = file.path.display();
+                    let message = format!("the configuration file {path} does not exist");
+                    return Err(Failure::new(Exit::Config, "invalid_config", message));
+                }
+                None => {}
+            }
+        }
+        Ok(sources)
+    }
+
+    fn names_file(&self) -> PathBuf {
+        self.world.cache().join("names.json")
+    }
+
+    fn reader(&self, setup: &Setup) -> Result<Reader, Failure> {
+        let path = audit_path(&self.world, &setup.loaded.config);
+        Reader::open(&path).map_err(|error| audit_failure(&error))
+    }
+}
+
+impl Host for LocalHost {
+    fn load(&self, options: &Options) -> Result<Setup, Failure> {
+        let sources = self.sources(options)?;
+        let workspace = self.world.workspace();
+        let around = Surroundings {
+            variable: &|name| self.world.variable(name),
+            project_dir: &workspace.to_string_lossy(),
+        };
+        let mut loaded = capstan_config::load(&sources, &around);
+        if options.no_mcp || loaded.environment.no_mcp {
+            loaded.config.servers.clear();
+        }
+        Ok(Setup { loaded: Arc::new(loaded), files: sources.into() })
+    }
+
+    fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {
+        let approve = if options.trust_project { Approve::All } else { Approve::Approved };
+        assemble::hub(&self.world, &setup.loaded, approve)
+            .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))
+    }
+
+    fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
+        let project = self.project_file();
+        let (scope, path) = match (scope, project) {
+            (Some(Scope::Project), Some(path)) | (None, Some(path)) => (Scope::Project, path),
+            // Whoever asks for a project file outside a project makes one here.
+            (Some(Scope::Project), None) => {
+                (Scope::Project, self.world.here().join(".capstan").join(CONFIG))
+            }
+            (Some(Scope::User | Scope::Flag) | None, _) => (Scope::User, self.user_file()),
+            (Some(Scope::Managed), _) => (Scope::Managed, MANAGED.into()),
+        };
+        Ok(ConfigFile { exists: path.exists(), path, scope })
+    }
+
+    fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure> {
+        let approve = match self.approval(file)? {
+            Approval::Approved => file.scope == Scope::Project,
+            Approval::NotNeeded => file.scope == Scope::Project && !file.path.exists(),
+            Approval::Changed { .. } | Approval::Unknown { .. } => false,
+        };
+        let edited = capstan_files::edit(&file.path, change).map_err(|error| match error {
+            EditFileError::Edit { cause, path } => {
+                let failure = Failure::from(cause);
+                let message = format!("{} ({})", failure.message, path.display());
+                Failure { message, ..failure }
+            }
+            EditFileError::File(error) => file_failure(&error),
+        })?;
+        // What the user has just written is approved, together with what was approved before.
+        if approve && let Some(text) = read_file(&edited.path)? {
+            let now = SystemClock::new().now();
+            let approvals = self.approvals()?;
+            approvals.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))?;
+        }
+        Ok(())
+    }
+
+    fn files(&self, options: &Options) -> Result<Vec<ConfigFile>, Failure> {
+        let file = |scope, path: PathBuf| ConfigFile { exists: path.exists(), path, scope };
+        let mut files = vec![file(Scope::Managed, MANAGED.into())];
+        files.push(file(Scope::User, self.user_file()));
+        files.extend(self.project_file().map(|path| file(Scope::Project, path)));
+        let named = self.world.variable("CAPSTAN_CONFIG").filter(|path| !path.is_empty());
+        let named = named.map(PathBuf::from).into_iter().chain(options.config.iter().cloned());
+        files.extend(named.map(|path| file(Scope::Flag, self.world.here().join(path))));
+        Ok(files)
+    }
+
+    fn approval(&self, file: &ConfigFile) -> Result<Approval, Failure> {
+        if file.scope != Scope::Project {
+            return Ok(Approval::NotNeeded);
+        }
+        let Some(now) = read_file(&file.path)? else { return Ok(Approval::NotNeeded) };
+        let status = self.approvals()?.status(&file.path, &now);
+        Ok(match status.map_err(|error| approvals_failure(&error))? {
+            capstan_files::Approval::Approved => Approval::Approved,
+            capstan_files::Approval::Unknown => Approval::Unknown { now },
+            capstan_files::Approval::Changed { approved_text } => {
+                Approval::Changed { before: approved_text, now }
+            }
+        })
+    }
+
+    fn approve(&self, file: &ConfigFile) -> Result<(), Failure> {
+        let text = read_file(&file.path)?.unwrap_or_default();
+        let now = SystemClock::new().now();
+        self.approvals()?.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))
+    }
+
+    fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure> {
+        self.approvals()?.revoke(&file.path).map_err(|error| approvals_failure(&error))
+    }
+
+    fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure> {
+        let query = Query {
+            server: query.server.clone(),
+            item: query.item.clone(),
+            caller: query.caller.clone(),
+            errors_only: query.errors == Errors::Only,
+            since: query.since,
+            limit: query.limit,
+        };
+        let rows = self.reader(setup)?.query(&query).map_err(|error| audit_failure(&error))?;
+        Ok(rows.iter().map(row).collect())
+    }
+
+    fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure> {
+        let reader = self.reader(setup)?;
+        let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
+        let position = match last {
+            Some(position) => *position,
+            None => reader.end().map_err(|error| audit_failure(&error))?,
+        };
+        let (rows, next) = reader.rows_since(position).map_err(|error| audit_failure(&error))?;
+        mark.0 = Some(Box::new(next));
+        Ok(rows.iter().map(row).collect())
+    }
+
+    fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure> {
+        match self.reader(setup)?.verify() {
+            Ok(verified) => Ok(verified.entries),
+            Err(VerifyError::Audit(error)) => Err(audit_failure(&error)),
+            Err(VerifyError::Broken(broken)) => {
+                let message = format!("the audit log is not whole: {broken}");
+                Err(Failure::new(Exit::ToolError, "server_error", message))
+            }
+        }
+    }
+
+    fn remember(&self, server: &ServerName, tools: Vec<String>) {
+        // Completions are a convenience; that they cannot be kept is no reason to fail.
+        drop(capstan_files::edit(&self.names_file(), |text| {
+            let mut names: BTreeMap<String, Vec<String>> =
+                serde_json::from_str(text).unwrap_or_default();
+            names.insert(server.to_string(), tools);
+            serde_json::to_string(&names)
+        }));
+    }
+
+    fn remembered(&self) -> Vec<(String, Vec<String>)> {
+        let text = read_file(&self.names_file()).ok().flatten().unwrap_or_default();
+        let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
+        names.into_iter().collect()
+    }
+
+    fn checks(&self, setup: &Setup) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for file in setup.files.iter() {
+            let fix = "run `capstan trust` after you have read it";
+            checks.push(if file.approved {
+                Check::ok("configuration", format!("{} is read", file.path))
+            } else {
+                Check::warning("configuration", format!("{} is not approved", file.path), fix)
+            });
+        }
+        checks.push(match self.world.variable("PATH") {
+            Some(path) if !path.is_empty() => Check::ok("PATH", "is set"),
+            _ => Check::error("PATH", "is empty", "set PATH, so that commands can be found"),
+        });
+        checks.push(match self.verify_audit(setup) {
+            Ok(entries) => Check::ok("audit log", format!("{entries} entries, whole")),
+            Err(failure) => {
+                let fix = "`capstan audit --verify` says where; keep a copy of the file";
+                Check::error("audit log", failure.message, fix)
+            }
+        });
+        checks
+    }
+}
+
+fn row(row: &Row) -> AuditRow {
+    match serde_json::to_value(row) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => AuditRow::new(),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Option<String>, Failure> {
+    capstan_files::read_bounded(path, MAX_SIZE).map_err(|error| file_failure(&error))
+}
+
+/// The error with its causes, and what to do about it.
+fn explained(error: &(dyn std::error::Error + 'static), hint: Option<String>) -> Failure {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        message = format!("{message}: {next}");
+        cause = next.source();
+    }
+    Failure { hint, ..Failure::new(Exit::Config, "invalid_config", message) }
+}
+
+fn file_failure(error: &FileError) -> Failure {
+    explained(error, error.hint())
+}
+
+fn approvals_failure(error: &ApprovalsError) -> Failure {
+    explained(error, error.hint())
+}
+
+fn audit_failure(error: &capstan_audit::AuditError) -> Failure {
+    Failure { exit: Exit::Internal, ..explained(error, error.hint()) }
+}

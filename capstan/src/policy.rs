@@ -1,0 +1,74 @@
+//! Turns the configuration's rules into the policy that decides.
+
+use std::collections::{BTreeSet, HashMap};
+
+use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
+use capstan_model::ServerName;
+use capstan_policy::effect::EffectRules;
+use capstan_policy::exposure::Exposure;
+use capstan_policy::{BadPattern, Permissions, Policy, Reach, Rule, RuleList, ServerPolicy};
+
+/// The policy of a configuration.
+///
+/// # Errors
+/// The first pattern of a server that cannot be read, with that server.
+pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
+    let mut policy = Policy {
+        tools: rules(config, &config.tools.policy, "tools.policy"),
+        permissions: Permissions {
+            global: rules(config, &config.permissions.rules, "permissions"),
+            ..Permissions::default()
+        },
+        servers: HashMap::new(),
+    };
+    for entry in config.servers.values() {
+        let name = &entry.name;
+        if let Some(default) = config.permissions.default_for(&entry.origin.file) {
+            policy.permissions.server_defaults.insert(name.clone(), default);
+        }
+        let Ok(server) = &entry.status else { continue };
+        let place = format!("servers.{name}.permissions");
+        let own = rules(config, &server.permissions, &place);
+        policy.permissions.servers.insert(name.clone(), own);
+        let server = of_server(entry, server).map_err(|error| (name.clone(), error))?;
+        policy.servers.insert(name.clone(), server);
+    }
+    Ok(policy)
+}
+
+fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPattern> {
+    Ok(ServerPolicy {
+        display: entry.display.clone(),
+        trust: server.trust,
+        exposure: Exposure::new(server.expose.as_deref(), &server.hide)?,
+        effects: EffectRules::new(&server.effect.read, &server.effect.write)?,
+    })
+}
+
+fn rules(config: &Config, written: &Rules, place: &str) -> RuleList {
+    let list = |rules: &[WrittenRule], word: &str| {
+        let rule = |written: &WrittenRule| Rule {
+            pattern: written.pattern.clone(),
+            reason: written.reason.clone(),
+            expires_at: written.expires_at,
+            reach: reach(config, &written.reach),
+            place: format!("{place}.{word}"),
+        };
+        rules.iter().map(rule).collect()
+    };
+    RuleList {
+        deny: list(&written.deny, "deny"),
+        ask: list(&written.ask, "ask"),
+        allow: list(&written.allow, "allow"),
+    }
+}
+
+fn reach(config: &Config, written: &Written) -> Reach {
+    match written {
+        Written::All => Reach::All,
+        Written::ServersOf(file) => {
+            let theirs = config.servers.values().filter(|entry| entry.origin.file == *file);
+            Reach::Only(theirs.map(|entry| entry.name.clone()).collect::<BTreeSet<_>>())
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What surrounds the program. The only place that reads the environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use etcetera::{BaseStrategy, choose_base_strategy};
+
+/// What makes a folder a project.
+const PROJECT_SIGNS: [&str; 3] = [".capstan", ".git", ".mcp.json"];
+
+/// What surrounds the program.
+#[derive(Debug)]
+pub(crate) struct World {
+    variables: BTreeMap<String, String>,
+    cwd: PathBuf,
+    home: PathBuf,
+    config: PathBuf,
+    state: PathBuf,
+    cache: PathBuf,
+    data: PathBuf,
+}
+
+// === impl World ===
+
+impl World {
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let cwd = std::env::current_dir().context("the current folder does not exist")?;
+        // Names and values that are not text cannot be named in a configuration either.
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(text).collect();
+        let base = choose_base_strategy().context("HOME is not set")?;
+        let own = |folder: PathBuf| folder.join("capstan");
+        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+        Ok(Self {
+            variables,
+            cwd,
+            home: base.home_dir().to_owned(),
+            config: own(base.config_dir()),
+            state: own(state),
+            cache: own(base.cache_dir()),
+            data: own(base.data_dir()),
+        })
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    pub(crate) fn cwd(&self) -> Option<&Path> {
+        Some(&self.cwd)
+    }
+
+    pub(crate) fn here(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Our folder for configuration.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Our folder for what must be kept: the audit log and approvals.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Our folder for what can be made again.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// Our folder for what users make.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The project that we are in: the nearest folder upwards that looks like one.
+    ///
+    /// The home folder is nobody's project, even if it is kept in git.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        let signs = |folder: &Path| PROJECT_SIGNS.iter().any(|sign| folder.join(sign).exists());
+        let inside = self.cwd.ancestors().take_while(|folder| **folder != *self.home);
+        inside.into_iter().find(|folder| signs(folder)).map(Path::to_owned)
+    }
+
+    /// The root of the workspace: the project, or where we are.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.project().unwrap_or_else(|| self.cwd.clone())
+    }
+}

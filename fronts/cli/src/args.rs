@@ -1,0 +1,320 @@
+//! What can be typed. The doc comments are the help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// One hub for every MCP server.
+///
+/// Capstan starts the MCP servers of your configuration, checks every call against one policy,
+/// writes every call down, and puts all of them behind one command.
+#[derive(Debug, Parser)]
+#[command(name = "capstan", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Start with `capstan tools --demo`, then `capstan add NAME COMMAND…`.\n\
+                        Exit codes: 0 ok, 1 tool error, 2 usage, 3 config, 4 not found, 5 auth, \
+                        6 denied, 7 unreachable, 8 timeout, 9 quota, 130 interrupted.")]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub options: Options,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
+pub struct Options {
+    /// Read this configuration file too; can be given several times
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Global options")]
+    pub config: Vec<PathBuf>,
+    /// Print JSON on stdout
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Show the protocol traffic and the servers' stderr, with secrets masked
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub debug: bool,
+    /// Use the built-in demo servers instead of the configuration
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub demo: bool,
+    /// Start no server at all
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub no_mcp: bool,
+    /// Use the project's configuration file although it is not approved
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub trust_project: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Add a server to the configuration
+    Add(AddArgs),
+    /// List the servers with their states
+    List(WaitArgs),
+    /// Show one server: configuration, state, instructions
+    Get(GetArgs),
+    /// Remove a server from the configuration
+    Remove(NameArgs),
+    /// Switch a server on
+    Enable(NameArgs),
+    /// Switch a server off
+    Disable(NameArgs),
+    /// List the tools of all servers, or show one tool
+    Tools(ToolsArgs),
+    /// Call a tool
+    Call(CallArgs),
+    /// Say what would be decided about a call, and why
+    Why(WhyArgs),
+    /// Show the audit log
+    Audit(AuditArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Approve the project's configuration file
+    Trust(TrustArgs),
+    /// Check servers and surroundings, and say how to fix what is wrong
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all of them to a folder
+    Man(ManArgs),
+}
+
+/// `capstan add`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    capstan add time uvx mcp-server-time\n  \
+    capstan add -e API_KEY=123 files npx -y @modelcontextprotocol/server-filesystem .\n  \
+    capstan add --transport http docs https://example.com/mcp --header 'X-Key: abc'")]
+pub struct AddArgs {
+    /// Options of the entry.
+    #[command(flatten)]
+    pub entry: EntryArgs,
+    /// The server's name
+    pub name: String,
+    /// The command with its arguments, or the URL
+    #[arg(
+        value_name = "COMMAND_OR_URL",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub words: Vec<String>,
+}
+
+/// Options of an entry that is added; after a URL they may follow it too.
+#[derive(Clone, Debug, Default, Args)]
+pub struct EntryArgs {
+    /// Where to write it: `project` inside a project folder, else `user`
+    #[arg(short, long, value_enum)]
+    pub scope: Option<ScopeArg>,
+    /// How the server is reached; a URL means `http`, a command `stdio`
+    #[arg(short, long, value_enum, visible_alias = "type")]
+    pub transport: Option<TransportArg>,
+    /// A variable for the server, as KEY=VALUE; can be given several times
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    pub env: Vec<String>,
+    /// A header for the server, as 'KEY: VALUE'; can be given several times
+    #[arg(short = 'H', long, value_name = "KEY: VALUE")]
+    pub header: Vec<String>,
+    /// How long a call may take, such as 30s; a bare number is milliseconds
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Allow every tool of the server without asking
+    #[arg(long)]
+    pub trust: bool,
+    /// What the server is for
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// Offer only these tools, separated by commas
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub include_tools: Vec<String>,
+    /// Never offer these tools, separated by commas
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub exclude_tools: Vec<String>,
+}
+
+/// Options that follow a URL.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, name = "capstan add NAME URL")]
+pub struct AfterUrl {
+    /// The options.
+    #[command(flatten)]
+    pub entry: EntryArgs,
+    /// Options of every command.
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// A scope that can be written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScopeArg {
+    /// For you, everywhere.
+    User,
+    /// For everybody who works in this project.
+    Project,
+}
+
+/// How a server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TransportArg {
+    /// A command that speaks over its standard streams.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// The older HTTP with server-sent events.
+    Sse,
+    /// A command-line program as a server.
+    Cli,
+}
+
+/// How long to wait for servers.
+#[derive(Clone, Debug, Default, Args)]
+pub struct WaitArgs {
+    /// Wait this long for servers that are slow to start, such as 30s [default: 2s, and until the first has answered]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
+}
+
+/// The name of a server.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// The server's name
+    pub name: String,
+    /// Which file to change, where the name stands in several
+    #[arg(short, long, value_enum)]
+    pub scope: Option<ScopeArg>,
+}
+
+/// `capstan get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// The server's name
+    pub name: String,
+}
+
+/// `capstan tools`.
+#[derive(Debug, Args)]
+pub struct ToolsArgs {
+    /// A server, or one tool, such as `files` or `files__read_file`
+    pub name: Option<String>,
+    /// How long to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// `capstan call`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    capstan call everything__echo message=hi\n  \
+    capstan call everything:echo '{\"message\":\"hi\"}'\n  \
+    echo '{\"message\":\"hi\"}' | capstan call everything__echo -")]
+pub struct CallArgs {
+    /// The tool, as `server__tool` or `server:tool`
+    pub tool: String,
+    /// Its arguments: key=value words, one JSON object, or `-` for JSON on stdin
+    #[arg(value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
+    pub elicit: Option<String>,
+}
+
+/// `capstan why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// The tool, as `server__tool` or `server:tool`
+    pub tool: String,
+    /// Its arguments, as for `capstan call`
+    #[arg(value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// `capstan audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Check that no entry was changed, removed or reordered
+    #[arg(long, conflicts_with_all = ["follow", "server", "tool", "caller", "errors", "since", "limit"])]
+    pub verify: bool,
+    /// Go on showing entries as they come
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only calls to this server
+    #[arg(long)]
+    pub server: Option<String>,
+    /// Only calls to this tool, resource or prompt
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// Only calls of this caller
+    #[arg(long)]
+    pub caller: Option<String>,
+    /// Only calls that failed
+    #[arg(long)]
+    pub errors: bool,
+    /// Only calls since then, such as 2h or 2026-11-15T08:00:00Z
+    #[arg(long, value_name = "AGO|TIME")]
+    pub since: Option<String>,
+    /// At most so many, the newest
+    #[arg(long, default_value_t = 50)]
+    pub limit: usize,
+}
+
+/// `capstan config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print where configuration is looked for
+    Path,
+    /// Say what is wrong with the configuration
+    Check,
+    /// Print the JSON Schema of the configuration
+    Schema,
+    /// Print the merged configuration with the origin of each value, secrets masked
+    Show,
+}
+
+/// `capstan trust`.
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// Take the approval back
+    #[arg(long)]
+    pub revoke: bool,
+    /// Approve without asking
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// `capstan doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Only this server
+    pub name: Option<String>,
+    /// Fail when something is wrong
+    #[arg(long)]
+    pub strict: bool,
+    /// How long to wait for each server
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
+}
+
+/// `capstan completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+    pub shell: String,
+}
+
+/// `capstan man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write the pages of all commands there
+    pub folder: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write for example `30s`"))
+}

@@ -1,0 +1,270 @@
+//! What can be typed, and what becomes of it.
+
+use std::io;
+
+use capstan_wire::Json;
+
+use super::{ArgumentError, MAX_STDIN, build};
+
+const ISSUE: &str = r##"{
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "description": "what it is about"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "open": {"type": "boolean"},
+        "state": {"enum": ["open", "closed", 3, null]},
+        "kind": {"const": "bug"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "ids": {"type": "array", "items": {"$ref": "#/$defs/id"}},
+        "places": {"type": "array", "items": {"type": "object"}},
+        "free": {"type": "array"},
+        "owner": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "limit": {"type": ["integer", "string", "boolean"]},
+        "one_or_many": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        "number_or_list": {"type": ["integer", "array"], "items": {"type": "integer"}},
+        "any": {},
+        "author": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "age": {"type": "integer"},
+                           "home": {"$ref": "#/$defs/home"}},
+            "required": ["name"]
+        },
+        "flat.key": {"type": "integer"},
+        "endless": {"$ref": "#/$defs/endless"},
+        "api_key": {"type": "integer"}
+    },
+    "$defs": {
+        "id": {"type": "integer"},
+        "home": {"type": "object", "properties": {"zip": {"type": "string"}}},
+        "endless": {"type": "array", "items": {"$ref": "#/$defs/endless"}}
+    }
+}"##;
+
+fn json(text: &str) -> Json {
+    Json::parse(text.to_owned()).unwrap()
+}
+
+fn typed(schema: &str, words: &[&str]) -> Result<Json, ArgumentError> {
+    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    build(&words, || Err(io::Error::other("stdin was read")), &json(schema))
+}
+
+fn piped(schema: &str, text: &str) -> Result<Json, ArgumentError> {
+    build(&["-".to_owned()], || Ok(text.to_owned()), &json(schema))
+}
+
+#[track_caller]
+fn gives(words: &[&str], arguments: &str) {
+    assert_eq!(typed(ISSUE, words).unwrap().as_str(), arguments, "{words:?}");
+}
+
+#[track_caller]
+fn refuses(schema: &str, words: &[&str], message: &str) {
+    assert_eq!(typed(schema, words).unwrap_err().to_string(), message, "{words:?}");
+}
+
+#[test]
+fn values_get_the_type_of_the_schema() {
+    gives(&[], "{}");
+    gives(&["title=5"], r#"{"title":"5"}"#);
+    gives(&["title="], r#"{"title":""}"#);
+    gives(&["title=a=b:=c"], r#"{"title":"a=b:=c"}"#);
+    gives(&["count=-5", "title=x"], r#"{"count":-5,"title":"x"}"#);
+    gives(&["open=yes"], r#"{"open":true}"#);
+    gives(&["open=0"], r#"{"open":false}"#);
+    gives(&["state=closed"], r#"{"state":"closed"}"#);
+    gives(&["state=3"], r#"{"state":3}"#);
+    gives(&["state=null"], r#"{"state":null}"#);
+    gives(&["kind=bug"], r#"{"kind":"bug"}"#);
+    gives(&["owner=null"], r#"{"owner":null}"#);
+    gives(&["owner=me"], r#"{"owner":"me"}"#);
+    gives(&["any=7"], r#"{"any":7}"#);
+    gives(&["any=seven"], r#"{"any":"seven"}"#);
+}
+
+#[test]
+fn of_several_types_the_one_that_can_be_told_wins() {
+    gives(&["limit=10"], r#"{"limit":10}"#);
+    gives(&["limit=all"], r#"{"limit":"all"}"#);
+    gives(&["limit=true"], r#"{"limit":true}"#);
+    gives(&["limit=yes"], r#"{"limit":"yes"}"#);
+    gives(&["one_or_many=a,b"], r#"{"one_or_many":"a,b"}"#);
+    gives(&["one_or_many=[\"a\"]"], r#"{"one_or_many":["a"]}"#);
+    gives(&["one_or_many=a", "one_or_many=b"], r#"{"one_or_many":["a","b"]}"#);
+    gives(&["number_or_list=5"], r#"{"number_or_list":5}"#);
+    gives(&["number_or_list=5,6"], r#"{"number_or_list":[5,6]}"#);
+}
+
+#[test]
+fn numbers_keep_their_digits() {
+    let long = "123456789012345678901234567890";
+    gives(&[&format!("count={long}")], &format!(r#"{{"count":{long}}}"#));
+    gives(&["ratio=1.500e-3"], r#"{"ratio":1.500e-3}"#);
+    gives(&["any:=1.0"], r#"{"any":1.0}"#);
+    gives(&[r#"{"ratio": 1.10, "x":[1 ]}"#], r#"{"ratio": 1.10, "x":[1 ]}"#);
+}
+
+#[test]
+fn lists_are_repeated_separated_by_commas_or_json() {
+    gives(&["tags=a", "tags=b,c"], r#"{"tags":["a","b,c"]}"#);
+    gives(&["tags=a, b"], r#"{"tags":["a","b"]}"#);
+    gives(&["tags="], r#"{"tags":[]}"#);
+    gives(&["tags=[\"a,b\"]"], r#"{"tags":["a,b"]}"#);
+    gives(&["ids=1,2"], r#"{"ids":[1,2]}"#);
+    gives(&["ids=1", "title=x", "ids:=2"], r#"{"ids":[1,2],"title":"x"}"#);
+    gives(&["free=1,a"], r#"{"free":[1,"a"]}"#);
+    gives(&["places={\"x\":1}"], r#"{"places":[{"x":1}]}"#);
+    gives(&["endless=[[],[]]"], r#"{"endless":[[],[]]}"#);
+}
+
+#[test]
+fn dots_lead_into_objects_where_the_schema_has_one() {
+    gives(
+        &["author.name=Eve", "count=1", "author.home.zip=01"],
+        r#"{"author":{"name":"Eve","home":{"zip":"01"}},"count":1}"#,
+    );
+    gives(&["flat.key=1"], r#"{"flat.key":1}"#);
+    gives(&["author={\"name\": 1}"], r#"{"author":{"name": 1}}"#);
+    gives(&["any.thing=1"], r#"{"any.thing":1}"#);
+    gives(&["author.name=x", "author.shoe=44"], r#"{"author":{"name":"x","shoe":44}}"#);
+}
+
+#[test]
+fn an_unknown_key_is_guessed_where_the_schema_is_open() {
+    gives(&["elsewhere=1.50"], r#"{"elsewhere":1.50}"#);
+    gives(&["elsewhere=007"], r#"{"elsewhere":"007"}"#);
+    gives(&["elsewhere=null"], r#"{"elsewhere":null}"#);
+    let like = r#"{"properties":{},"additionalProperties":{"type":"string"}}"#;
+    assert_eq!(typed(like, &["zip=10115"]).unwrap().as_str(), r#"{"zip":"10115"}"#);
+    for schema in ["{}", "null", "true", "7", r#"{"properties":7,"required":7}"#] {
+        assert_eq!(typed(schema, &["a=b"]).unwrap().as_str(), r#"{"a":"b"}"#, "{schema}");
+    }
+}
+
+#[test]
+fn a_value_of_another_type_is_refused_with_what_was_expected() {
+    let cases = [
+        ("count=five", "`count` cannot be `five`: expected an integer"),
+        ("count=1.0", "`count` cannot be `1.0`: expected an integer"),
+        ("count=", "`count` cannot be ``: expected an integer"),
+        ("count=+1", "`count` cannot be `+1`: expected an integer"),
+        ("count=0x10", "`count` cannot be `0x10`: expected an integer"),
+        ("count=1 ", "`count` cannot be `1`: expected an integer"),
+        ("ratio=.5", "`ratio` cannot be `.5`: expected a number"),
+        ("ratio=NaN", "`ratio` cannot be `NaN`: expected a number"),
+        ("open=maybe", "`open` cannot be `maybe`: expected true or false"),
+        ("state=half", "`state` cannot be `half`: expected one of `open`, `closed`, `3`, `null`"),
+        ("kind=feature", "`kind` cannot be `feature`: expected `bug`"),
+        ("ids=1,b", "`ids` cannot be `1,b`: expected a list (an integer each)"),
+        ("tags=[a", "`tags` cannot be `[a`: expected a list (text each)"),
+        ("places=x", "`places` cannot be `x`: expected a list"),
+        ("endless=x", "`endless` cannot be `x`: expected a list"),
+        ("author=Eve", "`author` cannot be `Eve`: expected a JSON object"),
+        ("author.age=old", "`author.age` cannot be `old`: expected an integer"),
+        ("api_key=sk-123", "`api_key` cannot be `***`: expected an integer"),
+    ];
+    for (word, message) in cases {
+        refuses(ISSUE, &[word], message);
+    }
+}
+
+#[test]
+fn a_key_is_given_once_unless_it_is_a_list() {
+    refuses(ISSUE, &["title=a", "title=b"], "`title` is given twice and is not a list");
+    refuses(ISSUE, &["elsewhere=a", "elsewhere=b"], "`elsewhere` is given twice and is not a list");
+    refuses(
+        ISSUE,
+        &["author={\"name\":\"x\"}", "author.name=y"],
+        "`author` is given twice and is not a list",
+    );
+    refuses(
+        ISSUE,
+        &["author.name=x", "author.name=y"],
+        "`author.name` is given twice and is not a list",
+    );
+}
+
+#[track_caller]
+fn hints(schema: &str, word: &str, hint: &str) {
+    assert_eq!(typed(schema, &[word]).unwrap_err().hint().unwrap(), hint, "{word}");
+}
+
+#[test]
+fn a_slip_gets_the_nearest_key() {
+    refuses(ISSUE, &["titel=x"], "there is no argument `titel`");
+    refuses(ISSUE, &["author.nmae=x"], "there is no argument `author.nmae`");
+    hints(ISSUE, "titel=x", "did you mean `title`?");
+    hints(ISSUE, "TITLE=x", "did you mean `title`?");
+    hints(ISSUE, "author.nmae=x", "did you mean `name`?");
+    let closed = r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#;
+    hints(closed, "x=1", "there are `a`, `b`");
+    hints(r#"{"additionalProperties":false}"#, "x:=1", "it takes no arguments");
+}
+
+#[test]
+fn words_in_no_form_are_refused() {
+    for word in ["title", "=x", ":=1", "", "--title"] {
+        let error = typed(ISSUE, &[word]).unwrap_err();
+        assert!(matches!(error, ArgumentError::NotAPair { .. }), "{word}: {error}");
+    }
+    refuses(ISSUE, &["count:=five"], "the value of `count` is not valid JSON");
+    refuses(ISSUE, &["count:="], "the value of `count` is not valid JSON");
+}
+
+#[test]
+fn a_form_for_all_arguments_stands_alone() {
+    for words in [["-", "title=x"], ["title=x", "-"], ["{}", "title=x"], ["-", "{}"]] {
+        let error = typed(ISSUE, &words).unwrap_err();
+        assert!(matches!(error, ArgumentError::Alone { .. }), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn json_must_be_one_object() {
+    refuses(ISSUE, &["{"], "the argument is not valid JSON");
+    refuses(ISSUE, &["{} {}"], "the argument is not valid JSON");
+    hints(ISSUE, "{\"a\" 1}", "expected `:` at line 1 column 6");
+    for (text, found) in [
+        ("[1]", "a list"),
+        ("\"x\"", "a string"),
+        ("true", "a boolean"),
+        ("null", "null"),
+        ("-1", "a number"),
+    ] {
+        let error = piped(ISSUE, text).unwrap_err();
+        assert_eq!(error.to_string(), format!("the arguments are not a JSON object but {found}"));
+    }
+}
+
+#[test]
+fn stdin_is_taken_byte_for_byte_and_has_a_limit() {
+    let text = "{ \"count\" : 1.00 }";
+    assert_eq!(piped(ISSUE, &format!("\n{text}\n")).unwrap().as_str(), text);
+    assert!(matches!(piped(ISSUE, ""), Err(ArgumentError::NotJson { .. })));
+    let long = " ".repeat(MAX_STDIN + 1);
+    assert!(matches!(piped(ISSUE, &long), Err(ArgumentError::TooLarge { .. })));
+    assert!(matches!(typed(ISSUE, &["-"]), Err(ArgumentError::Stdin(_))));
+}
+
+#[test]
+fn what_the_tool_demands_is_missed_in_every_form() {
+    let schema = r#"{"properties":{"a":{"type":"string","description":"the\n\u001b[2Ja"},
+        "b":{"type":["integer","null"]}},"required":["a","b","c"]}"#;
+    let message = "missing `a` (text: the \\u{1b}[2Ja), `b` (null or an integer), `c` (any value)";
+    refuses(schema, &[], message);
+    refuses(schema, &["{}"], message);
+    assert_eq!(piped(schema, "{}").unwrap_err().to_string(), message);
+    refuses(schema, &["a=x", "c=1"], "missing `b` (null or an integer)");
+    refuses(ISSUE, &["author.age=1"], "missing `author.name` (text)");
+    assert!(typed(schema, &["a=x", "b:=null", "c="]).is_ok());
+}
+
+#[test]
+fn schemas_that_lead_nowhere_do_not_catch_us() {
+    let around = r##"{"properties":{"a":{"$ref":"#/properties/a"},
+        "b":{"anyOf":[{"$ref":"#/properties/b"},{"$ref":"#/properties/b"}]},
+        "c":{"$ref":"#/nowhere"},"d":{"$ref":"https://example.com/schema"}}}"##;
+    let arguments = typed(around, &["a=1", "b=x", "c=true", "d=null"]).unwrap();
+    assert_eq!(arguments.as_str(), r#"{"a":1,"b":"x","c":true,"d":null}"#);
+}

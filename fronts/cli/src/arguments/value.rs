@@ -1,0 +1,135 @@
+//! Turns the text of one value into JSON of the type that the schema asks for.
+
+use capstan_wire::{Json, compose};
+use serde_json::Value;
+
+use super::schema::{Schema, Type, Way};
+
+/// The JSON that `text` means under `schema`; `None` when it can mean nothing there.
+///
+/// Where several types are allowed, the first that fits wins, and text comes after all types that
+/// can be told from text. So `5` for `["string", "integer"]` is a number; `key:="5"` is not.
+pub(super) fn convert(text: &str, schema: Schema<'_>) -> Option<Json> {
+    convert_at(Place::Member, text, schema)
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The value of a member.
+    Member,
+    /// An item of a list. A list within it must be JSON: commas are used up, and a schema that
+    /// contains itself would never end.
+    Item,
+}
+
+fn convert_at(place: Place, text: &str, schema: Schema<'_>) -> Option<Json> {
+    let ways = schema.ways();
+    let choices = ways.iter().filter_map(|way| way.choices.as_ref()).flatten();
+    if let Some(chosen) = choices.into_iter().find_map(|choice| as_choice(text, choice)) {
+        return Some(chosen);
+    }
+    let open: Vec<&Way<'_>> = ways.iter().filter(|way| way.choices.is_none()).collect();
+    if open.iter().any(|way| way.types.is_empty()) {
+        return Some(guess(text));
+    }
+    let takes_text = open.iter().any(|way| way.types.contains(&Type::Text));
+    let mut tries: Vec<(Type, &Way<'_>)> =
+        open.iter().flat_map(|way| way.types.iter().map(move |t| (*t, *way))).collect();
+    tries.sort_by_key(|(t, _)| *t);
+    // Beside text, `yes` and `1` are words; a boolean has to be spelled out.
+    tries.retain(|(t, _)| *t != Type::Boolean || !takes_text || matches!(text, "true" | "false"));
+    if text.trim_start().starts_with('[')
+        && let Some(list) = json_of(text, b'[')
+        && tries.iter().any(|(t, _)| *t == Type::List)
+    {
+        return Some(list);
+    }
+    tries.retain(|(t, _)| *t != Type::List || place == Place::Member);
+    tries.into_iter().find_map(|(t, way)| as_type(text, t, way))
+}
+
+/// The list of several texts, each of which is one item.
+pub(super) fn convert_items(texts: &[&str], schema: Schema<'_>) -> Option<Json> {
+    let ways = schema.ways();
+    let way = ways.iter().find(|way| way.types.contains(&Type::List))?;
+    items(texts, way)
+}
+
+/// What `text` means where no schema says: a number, a boolean or null if it is one, else text.
+pub(super) fn guess(text: &str) -> Json {
+    let literal = matches!(text, "true" | "false" | "null") || is_number(text);
+    let json = if literal { Json::parse(text.to_owned()).ok() } else { None };
+    json.unwrap_or_else(|| compose::string(text))
+}
+
+fn as_type(text: &str, wanted: Type, way: &Way<'_>) -> Option<Json> {
+    match wanted {
+        Type::Null => (text == "null").then(|| guess("null")),
+        Type::Integer => is_integer(text).then(|| guess(text)),
+        Type::Number => is_number(text).then(|| guess(text)),
+        Type::Boolean => boolean(text),
+        Type::Object => json_of(text, b'{'),
+        Type::Text => Some(compose::string(text)),
+        Type::List => list(text, way),
+    }
+}
+
+fn boolean(text: &str) -> Option<Json> {
+    let is_any = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is_any(&["true", "yes", "1"]) {
+        Some(guess("true"))
+    } else if is_any(&["false", "no", "0"]) {
+        Some(guess("false"))
+    } else {
+        None
+    }
+}
+
+/// One word as a list: JSON, or items with commas between them.
+fn list(text: &str, way: &Way<'_>) -> Option<Json> {
+    if text.trim_start().starts_with('[') {
+        return json_of(text, b'[');
+    }
+    let simple = way.items.is_none_or(Schema::is_simple);
+    match text {
+        "" => items(&[], way),
+        _ if simple => items(&text.split(',').map(str::trim).collect::<Vec<_>>(), way),
+        _ => items(&[text], way),
+    }
+}
+
+fn items(texts: &[&str], way: &Way<'_>) -> Option<Json> {
+    let item = |text: &&str| match way.items {
+        Some(schema) => convert_at(Place::Item, text, schema),
+        None => Some(guess(text)),
+    };
+    let items: Option<Vec<Json>> = texts.iter().map(item).collect();
+    Some(compose::array(&items?))
+}
+
+/// `text` if it is JSON that begins with this byte.
+fn json_of(text: &str, first: u8) -> Option<Json> {
+    Json::parse(text.to_owned()).ok().filter(|json| json.as_bytes().first() == Some(&first))
+}
+
+/// `text` if it is how one types this choice.
+fn as_choice(text: &str, choice: &Value) -> Option<Json> {
+    if let Value::String(choice) = choice {
+        return (choice == text).then(|| compose::string(text));
+    }
+    // Compared as a value, sent as typed: a number keeps its digits.
+    let json = Json::parse(text.to_owned()).ok()?;
+    json.read::<Value>().is_ok_and(|value| value == *choice).then_some(json)
+}
+
+/// Whether `text` is a number as JSON writes them.
+fn is_number(text: &str) -> bool {
+    let ends_with_digit = text.ends_with(|c: char| c.is_ascii_digit());
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    begins && ends_with_digit && Json::parse(text.to_owned()).is_ok()
+}
+
+fn is_integer(text: &str) -> bool {
+    is_number(text) && !text.contains(['.', 'e', 'E'])
+}

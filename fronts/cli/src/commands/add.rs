@@ -1,0 +1,238 @@
+//! `capstan add`: puts a server into a configuration file.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use capstan_config::Scope;
+use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
+use clap::Parser;
+
+use crate::args::{AddArgs, AfterUrl, EntryArgs, ScopeArg, TransportArg};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+
+/// Words that `add` would misread otherwise: `mcp` before a verb is an alias of nothing, and the
+/// first `--` of an `add` is dropped wherever it stands.
+pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
+    let verb = words.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
+    let Some(mut verb) = verb else { return words };
+    if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
+        words.remove(verb);
+        let next = words.iter().skip(verb).position(|word| !is_option(word));
+        verb += next.unwrap_or(0);
+    }
+    if words.get(verb).is_some_and(|word| word == "add")
+        && let Some(at) = words.iter().position(|word| word == "--")
+        && at > verb
+    {
+        words.remove(at);
+    }
+    words
+}
+
+pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
+    let (entry, server) = read(args)?;
+    let scope = entry.scope.map(scope_of);
+    let file = context.host.target(scope, &context.options)?;
+    context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
+    let path = file.path.display();
+    let scope = file.scope;
+    context.print.note(&format!("added `{}` to {path} ({})", args.name, scope_word(scope)));
+    context.print.note(&format!("next: `capstan tools {}` lists what it offers", slug(&args.name)));
+    if context.print.wants_json() {
+        context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What was typed, and what it means.
+fn read(args: &AddArgs) -> Result<(EntryArgs, NewServer), Failure> {
+    let (target, rest) = args.words.split_first().ok_or_else(|| Failure::usage("no command"))?;
+    let is_url = target.starts_with("http://") || target.starts_with("https://");
+    let mut entry = args.entry.clone();
+    let transport = entry.transport;
+    let place = match transport {
+        Some(TransportArg::Http | TransportArg::Sse) => Place::Elsewhere,
+        None if is_url => Place::Elsewhere,
+        Some(TransportArg::Stdio | TransportArg::Cli) | None => Place::Here,
+    };
+    let rest = match place {
+        Place::Elsewhere => {
+            merge_after_url(&mut entry, rest)?;
+            Vec::new()
+        }
+        Place::Here => rest.to_vec(),
+    };
+    let target = target_of(&entry, target, rest, place)?;
+    let server = NewServer {
+        description: entry.description.clone(),
+        timeout: entry.timeout.as_deref().map(timeout).transpose()?,
+        trust: entry.trust,
+        expose: entry.include_tools.clone(),
+        hide: entry.exclude_tools.clone(),
+        ..NewServer::new(target)
+    };
+    Ok((entry, server))
+}
+
+/// Where the server is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A program on this machine.
+    Here,
+    /// Behind a URL.
+    Elsewhere,
+}
+
+fn target_of(
+    entry: &EntryArgs,
+    target: &str,
+    args: Vec<String>,
+    place: Place,
+) -> Result<NewTarget, Failure> {
+    match place {
+        Place::Elsewhere => {
+            if !entry.env.is_empty() {
+                let message = "`-e` sets variables of a command; a URL takes headers (`-H`)";
+                return Err(Failure::usage(message));
+            }
+            let headers = entry.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
+            let remote = NewRemote { url: target.to_owned(), headers };
+            Ok(match entry.transport {
+                Some(TransportArg::Sse) => NewTarget::Sse(remote),
+                _ => NewTarget::Http(remote),
+            })
+        }
+        Place::Here => {
+            if !entry.header.is_empty() {
+                let message = "`-H` sets headers of a URL; a command takes variables (`-e`)";
+                return Err(Failure::usage(message));
+            }
+            let env = entry.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
+            let program = NewProgram { command: target.to_owned(), args, env };
+            Ok(match entry.transport {
+                Some(TransportArg::Cli) => NewTarget::Cli(program),
+                _ => NewTarget::Stdio(program),
+            })
+        }
+    }
+}
+
+/// Options that stand behind a URL.
+fn merge_after_url(entry: &mut EntryArgs, rest: &[String]) -> Result<(), Failure> {
+    let after = AfterUrl::try_parse_from(rest).map_err(|error| {
+        let text = error.render().to_string();
+        let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("after the URL: {line}"))
+            .hint("a URL takes no arguments; options may follow it")
+    })?;
+    let EntryArgs { scope, transport, env, header, timeout, .. } = after.entry.clone();
+    entry.scope = entry.scope.or(scope);
+    entry.transport = entry.transport.or(transport);
+    entry.env.extend(env);
+    entry.header.extend(header);
+    entry.timeout = entry.timeout.take().or(timeout);
+    entry.trust |= after.entry.trust;
+    entry.description = entry.description.take().or(after.entry.description);
+    entry.include_tools.extend(after.entry.include_tools);
+    entry.exclude_tools.extend(after.entry.exclude_tools);
+    Ok(())
+}
+
+fn variable(text: &str) -> Result<(String, String), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::usage(format!("`-e {text}` is not KEY=VALUE"))),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), Failure> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        // The value may be a secret, so it is not repeated.
+        _ => Err(Failure::usage("a header is not written as 'KEY: VALUE'")),
+    }
+}
+
+/// A duration; a bare number is milliseconds, as the flag's older users know it.
+fn timeout(text: &str) -> Result<Duration, Failure> {
+    if let Ok(milliseconds) = text.parse() {
+        return Ok(Duration::from_millis(milliseconds));
+    }
+    humantime::parse_duration(text)
+        .map_err(|_| Failure::usage(format!("`{text}` is not a duration")).hint("write `30s`"))
+}
+
+pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
+    match scope {
+        ScopeArg::User => Scope::User,
+        ScopeArg::Project => Scope::Project,
+    }
+}
+
+pub(crate) fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Managed => "managed",
+        Scope::Flag => "flag",
+        Scope::Project => "project",
+        Scope::User => "user",
+    }
+}
+
+fn slug(name: &str) -> String {
+    let own = name.parse::<capstan_model::ServerName>().ok();
+    let slug = own.or_else(|| capstan_model::ServerName::from_display(name));
+    slug.map_or_else(|| name.to_owned(), |slug| slug.to_string())
+}
+
+impl From<EditError> for Failure {
+    fn from(error: EditError) -> Self {
+        let message = match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        let failure = match &error {
+            EditError::UnknownServer { .. } => Self::not_found(message),
+            EditError::Syntax { .. } | EditError::Unexpected { .. } => {
+                Self::new(Exit::Config, "invalid_config", message)
+            }
+            EditError::Exists { .. }
+            | EditError::NoName
+            | EditError::Pattern { .. }
+            | EditError::Refused { .. } => Self::usage(message),
+        };
+        Self { hint: error.hint(), ..failure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[track_caller]
+    fn check(typed: &str, expected: &str) {
+        assert_eq!(normalise(words(typed)), words(expected));
+    }
+
+    #[test]
+    fn the_first_double_dash_of_an_add_is_dropped_wherever_it_stands() {
+        check("capstan add s -- npx -y p", "capstan add s npx -y p");
+        check("capstan add s python x.py -- --flag", "capstan add s python x.py --flag");
+        check("capstan add s npx -- a -- b", "capstan add s npx a -- b");
+        check("capstan call s__t -- a=b", "capstan call s__t -- a=b");
+    }
+
+    #[test]
+    fn mcp_before_a_verb_is_an_alias() {
+        check("capstan mcp add s -- npx", "capstan add s npx");
+        check("capstan --json mcp list", "capstan --json list");
+        check("capstan mcp", "capstan mcp");
+    }
+}

@@ -1,0 +1,67 @@
+//! `capstan config`: look at the configuration.
+
+use capstan_config::Severity;
+use serde_json::json;
+
+use super::add::scope_word;
+use crate::args::ConfigCommand;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::print::width;
+use crate::table::table;
+
+pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Path => path(context),
+        ConfigCommand::Check => check(context),
+        ConfigCommand::Schema => {
+            context.print.json(&capstan_config::schema());
+            Ok(Exit::Ok)
+        }
+        ConfigCommand::Show => show(context),
+    }
+}
+
+fn path(context: &Context) -> Result<Exit, Failure> {
+    let files = context.host.files(&context.options)?;
+    if context.print.wants_json() {
+        context.print.json(&files);
+        return Ok(Exit::Ok);
+    }
+    for file in files {
+        let missing = if file.exists { "" } else { "  (not there)" };
+        let (scope, path) = (scope_word(file.scope), file.path.display());
+        context.print.data(&format!("{scope:8} {path}{missing}"));
+    }
+    Ok(Exit::Ok)
+}
+
+fn check(context: &Context) -> Result<Exit, Failure> {
+    let setup = context.host.load(&context.options)?;
+    let problems = &setup.loaded.problems;
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    if context.print.wants_json() {
+        context.print.json(&json!({ "problems": problems }));
+    } else {
+        for problem in problems {
+            context.print.diagnosis(problem, &setup.files);
+        }
+        let servers = setup.loaded.config.servers.len();
+        let warnings = problems.len() - errors;
+        context.print.note(&format!("{servers} servers, {errors} errors, {warnings} warnings"));
+    }
+    Ok(if errors == 0 { Exit::Ok } else { Exit::Config })
+}
+
+fn show(context: &Context) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let shown = capstan_config::show(&setup.loaded);
+    if context.print.wants_json() {
+        context.print.json(&shown);
+        return Ok(Exit::Ok);
+    }
+    let cells: Vec<Vec<String>> =
+        shown.iter().map(|s| vec![s.key.clone(), s.value.clone(), s.origin.clone()]).collect();
+    context.print.data(&table(&["KEY", "VALUE", "ORIGIN"], &cells, width()));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,92 @@
+//! `capstan get`: one server in full.
+
+use capstan_hub::ports::{About, Backend, Listing};
+use serde_json::{Map, Value, json};
+
+use super::add::scope_word;
+use crate::args::GetArgs;
+use crate::clean::clean;
+use crate::context::{Context, find_server};
+use crate::exit::{Exit, Failure};
+use crate::waiting::Waiting;
+
+/// Lines of stderr shown for a server that failed.
+const STDERR_SHOWN: usize = 10;
+
+pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let entry = find_server(&setup, &args.name)?;
+    let hub = context.hub(&setup)?;
+    let Some(backend) = hub.backends.get(&entry.name) else {
+        return Err(Failure::not_found(format!("server `{}` is not in use", args.name)));
+    };
+    let waiting = Waiting::new(context.print, &format!("starting `{}`", entry.name));
+    let about = backend.about().await.ok();
+    let mut shown = Map::new();
+    let mut set = |key: &str, value: Value| {
+        if !value.is_null() {
+            shown.insert(key.to_owned(), value);
+        }
+    };
+    set("name", json!(entry.name));
+    if entry.display != entry.name.as_str() {
+        set("display", json!(entry.display));
+    }
+    set("file", json!(format!("{}:{}", entry.origin.file, entry.origin.line)));
+    set("scope", json!(scope_word(entry.origin.scope)));
+    if let Ok(server) = &entry.status {
+        set("transport", json!(server.kind.as_str()));
+        set("target", json!(server.target));
+        set("description", json!(server.description));
+        set("trust", json!(server.trust));
+        set("timeout", json!(humantime::format_duration(server.timeout).to_string()));
+    }
+    counts(&**backend, about.as_deref(), &mut set).await;
+    drop(waiting);
+    let state = backend.state();
+    set("state", json!(state.name().as_str()));
+    set("error", json!(state.reason()));
+    if state.reason().is_some() {
+        let lines = backend.stderr();
+        let tail = lines.get(lines.len().saturating_sub(STDERR_SHOWN)..).unwrap_or_default();
+        set("stderr", if tail.is_empty() { Value::Null } else { json!(tail) });
+    }
+    print(context, &shown);
+    Ok(Exit::Ok)
+}
+
+async fn counts(backend: &dyn Backend, about: Option<&About>, set: &mut impl FnMut(&str, Value)) {
+    let Some(about) = about else { return };
+    set("protocol", json!(about.protocol));
+    set("title", json!(about.title));
+    set("version", json!(about.version));
+    set("instructions", json!(about.instructions));
+    for (key, listing) in [
+        ("tools", Listing::Tools),
+        ("prompts", Listing::Prompts),
+        ("resources", Listing::Resources),
+        ("templates", Listing::Templates),
+    ] {
+        if let Ok(items) = backend.list(listing).await {
+            set(key, json!(items.len()));
+        }
+    }
+}
+
+fn print(context: &Context, shown: &Map<String, Value>) {
+    if context.print.wants_json() {
+        context.print.json(shown);
+        return;
+    }
+    for (key, value) in shown {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Array(lines) => {
+                let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+                format!("\n  {}", lines.join("\n  "))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+        };
+        context.print.data(&format!("{key}: {}", clean(&text)));
+    }
+}

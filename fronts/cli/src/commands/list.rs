@@ -1,0 +1,153 @@
+//! `capstan list`: the servers with their states.
+
+use capstan_config::ServerEntry;
+use capstan_hub::Hub;
+use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::ports::Listing;
+use capstan_model::{ServerName, ServerState};
+use serde::Serialize;
+
+use super::add::scope_word;
+use crate::args::WaitArgs;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::Setup;
+use crate::print::width;
+use crate::table::table;
+use crate::waiting::Waiting;
+
+/// One server, as `--json` prints it.
+#[derive(Serialize)]
+struct Row {
+    name: ServerName,
+    transport: &'static str,
+    state: &'static str,
+    tools: Option<usize>,
+    resources: Option<usize>,
+    prompts: Option<usize>,
+    target: String,
+    scope: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip)]
+    glyph: &'static str,
+}
+
+pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let hub = context.hub(&setup)?;
+    let patience = Context::patience(args);
+    let tools = gather(context, hub, Listing::Tools, patience).await;
+    // Those that have answered once answer again without delay.
+    let resources = gather(context, hub, Listing::Resources, settled(&tools)).await;
+    let prompts = gather(context, hub, Listing::Prompts, settled(&tools)).await;
+    let rows: Vec<Row> = setup
+        .loaded
+        .config
+        .servers
+        .values()
+        .filter_map(|entry| row(hub, entry, &tools, &resources, &prompts))
+        .collect();
+    if context.print.wants_json() {
+        context.print.json(&rows);
+    } else if rows.is_empty() {
+        context.print.note("no servers are configured");
+        context
+            .print
+            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+    } else {
+        show(context, &rows);
+    }
+    required(&setup, &rows)
+}
+
+/// How long to wait for the second and third list.
+fn settled(tools: &Gathered) -> Patience {
+    let anybody = !tools.lists.is_empty();
+    Patience::UpTo(std::time::Duration::from_millis(if anybody { 2000 } else { 0 }))
+}
+
+async fn gather(context: &Context, hub: &Hub, listing: Listing, patience: Patience) -> Gathered {
+    let waiting = Waiting::new(context.print, "waiting for the servers");
+    let total = hub.backends.len();
+    let mut answered = 0;
+    hub.gather(listing, patience, &mut |_| {
+        answered += 1;
+        waiting.say(&format!("waiting for the servers ({answered} of {total} have answered)"));
+    })
+    .await
+}
+
+fn row(
+    hub: &Hub,
+    entry: &ServerEntry,
+    tools: &Gathered,
+    resources: &Gathered,
+    prompts: &Gathered,
+) -> Option<Row> {
+    let state = hub.backends.get(&entry.name)?.state();
+    let count = |gathered: &Gathered| gathered.lists.get(&entry.name).map(|items| items.len());
+    let kind = entry.status.as_ref().map_or("unknown", |server| server.kind.as_str());
+    let target =
+        entry.status.as_ref().map_or_else(|_| String::new(), |server| server.target.clone());
+    Some(Row {
+        name: entry.name.clone(),
+        transport: kind,
+        state: state.name().as_str(),
+        tools: count(tools),
+        resources: count(resources),
+        prompts: count(prompts),
+        target,
+        scope: scope_word(entry.origin.scope),
+        error: trouble(&state),
+        glyph: state.name().glyph().as_str(),
+    })
+}
+
+/// What there is to say about a server that is not well.
+fn trouble(state: &ServerState) -> Option<String> {
+    match state {
+        ServerState::Connecting => {
+            Some("it has not answered yet; `--wait 30s` waits longer".into())
+        }
+        other => other.reason().map(ToOwned::to_owned),
+    }
+}
+
+fn show(context: &Context, rows: &[Row]) {
+    let number = |count: Option<usize>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                format!("{} {}", row.glyph, row.name),
+                row.state.to_owned(),
+                number(row.tools),
+                row.scope.to_owned(),
+                row.target.clone(),
+            ]
+        })
+        .collect();
+    context.print.data(&table(&["SERVER", "STATE", "TOOLS", "SCOPE", "TARGET"], &cells, width()));
+    for row in rows {
+        if let Some(error) = &row.error {
+            context.print.note(&format!("{} {}: {error}", row.glyph, row.name));
+        }
+    }
+}
+
+/// A required server that is not there makes the command fail.
+fn required(setup: &Setup, rows: &[Row]) -> Result<Exit, Failure> {
+    let missing = rows.iter().find(|row| {
+        let entry = setup.loaded.config.servers.get(&row.name);
+        let needed = entry.and_then(|entry| entry.usable()).is_some_and(|server| server.required);
+        needed && row.state == "failed"
+    });
+    match missing {
+        Some(row) => {
+            let message = format!("server `{}` is required and failed", row.name);
+            Err(Failure::new(Exit::Unreachable, "transient", message))
+        }
+        None => Ok(Exit::Ok),
+    }
+}

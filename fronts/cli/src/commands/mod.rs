@@ -1,0 +1,41 @@
+//! One file a command.
+
+pub(crate) mod add;
+mod audit;
+mod call;
+mod completions;
+mod config;
+mod doctor;
+mod enable;
+mod get;
+mod list;
+mod man;
+mod remove;
+mod tools;
+mod trust;
+mod why;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+
+/// Runs what was typed.
+pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Add(args) => add::run(context, args),
+        Command::List(args) => list::run(context, args).await,
+        Command::Get(args) => get::run(context, args).await,
+        Command::Remove(args) => remove::run(context, args),
+        Command::Enable(args) => enable::run(context, args, enable::Switch::On),
+        Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
+        Command::Tools(args) => tools::run(context, args).await,
+        Command::Call(args) => call::run(context, args).await,
+        Command::Why(args) => why::run(context, args).await,
+        Command::Audit(args) => audit::run(context, args).await,
+        Command::Config(command) => config::run(context, command),
+        Command::Trust(args) => trust::run(context, args),
+        Command::Doctor(args) => doctor::run(context, args).await,
+        Command::Completions(args) => completions::run(context, args),
+        Command::Man(args) => man::run(context, args),
+    }
+}

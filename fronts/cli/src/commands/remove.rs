@@ -1,0 +1,36 @@
+//! `capstan remove`: takes a server out of the configuration.
+
+use capstan_config::edit::remove_server;
+
+use super::add::{scope_of, scope_word};
+use crate::args::NameArgs;
+use crate::context::{Context, find_server};
+use crate::exit::{Exit, Failure};
+use crate::host::ConfigFile;
+
+pub(crate) fn run(context: &Context, args: &NameArgs) -> Result<Exit, Failure> {
+    let (file, display) = locate(context, args)?;
+    context.host.edit(&file, &|text| remove_server(text, &display))?;
+    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    context.print.note(&format!("removed `{display}` from {path} ({scope})"));
+    if context.print.wants_json() {
+        context.print.json(&serde_json::json!({ "removed": display, "file": file.path }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The file that a server stands in, and its name there.
+pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), Failure> {
+    if let Some(scope) = args.scope {
+        let file = context.host.target(Some(scope_of(scope)), &context.options)?;
+        return Ok((file, args.name.clone()));
+    }
+    let setup = context.host.load(&context.options)?;
+    let entry = find_server(&setup, &args.name)?;
+    let file = ConfigFile {
+        path: entry.origin.file.clone().into(),
+        scope: entry.origin.scope,
+        exists: true,
+    };
+    Ok((file, entry.display.clone()))
+}

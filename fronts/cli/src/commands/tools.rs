@@ -1,0 +1,200 @@
+//! `capstan tools`: the tools of all servers, or one of them in full.
+
+use capstan_hub::Hub;
+use capstan_hub::catalog::{Gathered, ToolView, names};
+use capstan_hub::ports::Listing;
+use capstan_model::{Front, ServerName};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::args::ToolsArgs;
+use crate::clean::clean;
+use crate::context::{Context, find_server, nearest};
+use crate::exit::{Exit, Failure};
+use crate::host::Setup;
+use crate::print::width;
+use crate::table::table;
+use crate::waiting::Waiting;
+
+/// One tool, as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: String,
+    server: &'a ServerName,
+    name: &'a str,
+    description: &'a str,
+    effect: &'static str,
+    tokens: usize,
+    #[serde(rename = "inputSchema")]
+    input_schema: Option<Box<RawValue>>,
+}
+
+pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let hub = context.hub(&setup)?;
+    match &args.name {
+        None => all(context, hub, args).await,
+        Some(name) => match hub.id_of(name) {
+            Some(_) => one(context, hub, name).await,
+            None => of_server(context, &setup, hub, name).await,
+        },
+    }
+}
+
+async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Failure> {
+    let waiting = Waiting::new(context.print, "waiting for the servers");
+    let total = hub.backends.len();
+    let mut answered = 0;
+    let gathered = hub
+        .gather(Listing::Tools, Context::patience(&args.wait), &mut |_| {
+            answered += 1;
+            waiting.say(&format!("waiting for the servers ({answered} of {total} have answered)"));
+        })
+        .await;
+    drop(waiting);
+    remember(context, &gathered);
+    let tools = hub.visible_tools(&gathered, Front::Cli);
+    show(context, &tools);
+    tell_missing(context, hub, &gathered);
+    if hub.backends.is_empty() {
+        context.print.note("no servers are configured");
+        context
+            .print
+            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+    } else if context.options.demo {
+        context.print.note(
+            "\nnext: `capstan call --demo time__now zone=Europe/Berlin`, \
+             or add a server of your own: `capstan add NAME COMMAND…`",
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+async fn of_server(
+    context: &Context,
+    setup: &Setup,
+    hub: &Hub,
+    name: &str,
+) -> Result<Exit, Failure> {
+    let entry = find_server(setup, name)?;
+    let Some(backend) = hub.backends.get(&entry.name) else {
+        return Err(Failure::not_found(format!("server `{name}` is not in use")));
+    };
+    let waiting = Waiting::new(context.print, &format!("starting `{name}`"));
+    let items = backend.list(Listing::Tools).await?;
+    drop(waiting);
+    let mut gathered = Gathered::default();
+    gathered.lists.insert(entry.name.clone(), items);
+    remember(context, &gathered);
+    show(context, &hub.visible_tools(&gathered, Front::Cli));
+    Ok(Exit::Ok)
+}
+
+async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
+    let view = find_tool(context, hub, name).await?;
+    if context.print.wants_json() {
+        context.print.json(&row(&view));
+        return Ok(Exit::Ok);
+    }
+    let schema: serde_json::Value = view.input_schema().read().unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    context.print.data(&format!(
+        "{}\n\n{}\n\neffect: {}   tokens: about {}\n\narguments:\n{}",
+        view.id,
+        clean(&view.description),
+        view.effect.as_str(),
+        view.tokens,
+        clean(&pretty)
+    ));
+    Ok(Exit::Ok)
+}
+
+/// One tool by its id; starts its server.
+pub(super) async fn find_tool(
+    context: &Context,
+    hub: &Hub,
+    name: &str,
+) -> Result<ToolView, Failure> {
+    let unknown = || Failure::not_found(format!("no tool named `{name}`"));
+    let id = hub.id_of(name).ok_or_else(|| {
+        let server = name.split(['_', ':', '.']).next().unwrap_or_default();
+        match nearest(server, hub.backends.keys().map(ServerName::as_str)) {
+            Some(near) => unknown().hint(format!("did you mean the server `{near}`?")),
+            None => unknown().hint("`capstan tools` lists what there is"),
+        }
+    })?;
+    let backend = hub.backends.get(&id.server).ok_or_else(unknown)?;
+    let waiting = Waiting::new(context.print, &format!("starting `{}`", id.server));
+    let items = backend.list(Listing::Tools).await?;
+    drop(waiting);
+    match items.iter().find(|item| item.name == id.item) {
+        Some(item) => Ok(ToolView::new(&hub.policy, &id.server, item)),
+        None => Err(match nearest(&id.item, names(&items)) {
+            Some(near) => unknown().hint(format!("did you mean `{}__{near}`?", id.server)),
+            None => unknown().hint(format!("`capstan tools {}` lists its tools", id.server)),
+        }),
+    }
+}
+
+fn show(context: &Context, tools: &[ToolView]) {
+    if context.print.wants_json() {
+        context.print.json(&tools.iter().map(row).collect::<Vec<_>>());
+        return;
+    }
+    let cells: Vec<Vec<String>> = tools
+        .iter()
+        .map(|tool| {
+            let first = tool.description.lines().next().unwrap_or_default();
+            vec![
+                tool.id.to_string(),
+                tool.effect.as_str().to_owned(),
+                tool.tokens.to_string(),
+                first.to_owned(),
+            ]
+        })
+        .collect();
+    if !cells.is_empty() {
+        let headers = ["TOOL", "EFFECT", "TOKENS", "DESCRIPTION"];
+        context.print.data(&table(&headers, &cells, width()));
+    }
+}
+
+fn row(tool: &ToolView) -> Row<'_> {
+    Row {
+        id: tool.id.to_string(),
+        server: &tool.id.server,
+        name: &tool.id.item,
+        description: &tool.description,
+        effect: tool.effect.as_str(),
+        tokens: tool.tokens,
+        input_schema: RawValue::from_string(tool.input_schema().as_str().to_owned()).ok(),
+    }
+}
+
+/// Says which servers are missing from the list, and why.
+fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
+    for (server, error) in &gathered.failed {
+        let disabled = hub
+            .backends
+            .get(server)
+            .is_some_and(|backend| backend.state() == capstan_model::ServerState::Disabled);
+        if !disabled {
+            context.print.warning(&error.to_string());
+        }
+    }
+    if !gathered.pending.is_empty() {
+        let names: Vec<String> = gathered.pending.iter().map(|name| format!("`{name}`")).collect();
+        let list = names.join(", ");
+        context.print.warning(&format!("no answer yet from {list}"));
+        context.print.hint("`--wait 30s` waits longer; `capstan doctor` says what is wrong");
+    }
+}
+
+fn remember(context: &Context, gathered: &Gathered) {
+    if context.options.demo {
+        return;
+    }
+    for (server, items) in &gathered.lists {
+        context.host.remember(server, names(items).map(ToOwned::to_owned).collect());
+    }
+}

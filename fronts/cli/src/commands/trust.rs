@@ -1,0 +1,57 @@
+//! `capstan trust`: approve the project's configuration file.
+//!
+//! A file that came with a project starts nothing until somebody has looked at it.
+
+use capstan_config::Scope;
+use similar::TextDiff;
+
+use crate::args::TrustArgs;
+use crate::clean::clean;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::Approval;
+use crate::print::stdin_is_terminal;
+
+pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> {
+    let file = context.host.target(Some(Scope::Project), &context.options)?;
+    let path = file.path.display();
+    if args.revoke {
+        let was = context.host.revoke(&file)?;
+        let text = if was { "is no longer approved" } else { "was not approved" };
+        context.print.note(&format!("{path} {text}"));
+        return Ok(Exit::Ok);
+    }
+    let shown = match context.host.approval(&file)? {
+        Approval::NotNeeded => {
+            return Err(Failure::not_found(format!("there is no {path} to approve")));
+        }
+        Approval::Approved => {
+            context.print.note(&format!("{path} is approved as it is"));
+            return Ok(Exit::Ok);
+        }
+        Approval::Unknown { now } => now,
+        Approval::Changed { before, now } => {
+            TextDiff::from_lines(&before, &now).unified_diff().context_radius(3).to_string()
+        }
+    };
+    context.print.note(&format!("{path}:\n"));
+    context.print.note(&clean(&shown));
+    if !(args.yes || confirmed()?) {
+        return Err(Failure::new(Exit::Denied, "policy_blocked", "not approved"));
+    }
+    context.host.approve(&file)?;
+    context.print.note(&format!("approved {path}"));
+    Ok(Exit::Ok)
+}
+
+fn confirmed() -> Result<bool, Failure> {
+    if !stdin_is_terminal() {
+        return Err(Failure::usage("nobody is there to ask")
+            .hint("`capstan trust --yes` approves without asking"));
+    }
+    let question = "Start the servers of this file from now on?";
+    match inquire::Confirm::new(question).with_default(false).prompt() {
+        Ok(answer) => Ok(answer),
+        Err(_) => Ok(false),
+    }
+}

@@ -1,0 +1,101 @@
+//! What every command gets.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use capstan_config::{ServerEntry, Severity};
+use capstan_hub::Hub;
+use capstan_hub::catalog::Patience;
+use capstan_model::ServerName;
+
+use crate::args::{Options, WaitArgs};
+use crate::exit::Failure;
+use crate::host::{Host, Setup};
+use crate::print::Printer;
+
+/// How long servers are waited for when nobody says otherwise.
+const USUAL_WAIT: Duration = Duration::from_secs(2);
+
+/// What every command gets.
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) print: Printer,
+    hub: OnceLock<Hub>,
+}
+
+// === impl Context ===
+
+impl Context {
+    pub(crate) fn new(options: Options, host: Arc<dyn Host>) -> Self {
+        let print = Printer::new(&options);
+        Self { options, host, print, hub: OnceLock::new() }
+    }
+
+    /// The configuration; fails when something in it concerns everything.
+    ///
+    /// A broken entry breaks only its own server, and warnings are shown.
+    pub(crate) fn setup(&self) -> Result<Setup, Failure> {
+        let setup = self.host.load(&self.options)?;
+        let problems = &setup.loaded.problems;
+        let fatal = |problem: &&capstan_config::Problem| {
+            problem.severity == Severity::Error && problem.server.is_none()
+        };
+        let fatal: Vec<_> = problems.iter().filter(fatal).cloned().collect();
+        if !fatal.is_empty() {
+            return Err(Failure::config(fatal, setup.files.to_vec()));
+        }
+        for problem in problems {
+            self.print.problem(problem);
+        }
+        Ok(setup)
+    }
+
+    /// The hub. Built once, closed when the command ends, however it ends.
+    pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, Failure> {
+        if self.hub.get().is_none() {
+            let hub = self.host.hub(setup, &self.options)?;
+            // Only this thread sets it, so it cannot have been set in between.
+            drop(self.hub.set(hub));
+        }
+        self.hub.get().ok_or_else(|| Failure::internal("the hub could not be built"))
+    }
+
+    /// Ends every server that was started.
+    pub(crate) async fn close(&self) {
+        if let Some(hub) = self.hub.get() {
+            hub.close().await;
+        }
+    }
+
+    /// How long to wait for servers.
+    pub(crate) fn patience(wait: &WaitArgs) -> Patience {
+        match wait.wait {
+            Some(limit) => Patience::UpTo(limit),
+            None => Patience::UntilFirstOr(USUAL_WAIT),
+        }
+    }
+}
+
+/// The entry of a server by its slug or its own name.
+pub(crate) fn find_server<'a>(setup: &'a Setup, name: &str) -> Result<&'a ServerEntry, Failure> {
+    let servers = &setup.loaded.config.servers;
+    let by_slug = name.parse::<ServerName>().ok().and_then(|slug| servers.get(&slug));
+    let found = by_slug.or_else(|| servers.values().find(|entry| entry.display == name));
+    found.ok_or_else(|| {
+        let failure = Failure::not_found(format!("no server named `{name}`"));
+        match nearest(name, servers.values().map(|entry| entry.display.as_str())) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("`capstan list` shows the servers there are"),
+        }
+    })
+}
+
+/// The word most like `wanted`, if any is like it at all.
+pub(crate) fn nearest<'a>(wanted: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words
+        .map(|word| (strsim::jaro_winkler(wanted, word), word))
+        .filter(|(score, _)| *score >= 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| word)
+}

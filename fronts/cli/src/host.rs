@@ -1,0 +1,202 @@
+//! What the command line needs from the program around it.
+//!
+//! A front knows no adapter; the binary implements this trait out of them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use capstan_config::edit::EditError;
+use capstan_config::{Loaded, Scope, SourceFile};
+use capstan_hub::Hub;
+use capstan_model::ServerName;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::args::Options;
+use crate::exit::Failure;
+
+/// The program around the command line.
+pub trait Host: Send + Sync {
+    /// Reads the configuration. Problems with it are in the result.
+    fn load(&self, options: &Options) -> Result<Setup, Failure>;
+
+    /// Builds a hub out of a configuration; nothing is started yet.
+    fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure>;
+
+    /// The file that a change to this scope goes to; `None` chooses the scope.
+    fn target(&self, scope: Option<Scope>, options: &Options) -> Result<ConfigFile, Failure>;
+
+    /// Changes a file, all at once or not at all.
+    fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure>;
+
+    /// Where configuration is looked for.
+    fn files(&self, options: &Options) -> Result<Vec<ConfigFile>, Failure>;
+
+    /// How the user stands to the project's file.
+    fn approval(&self, file: &ConfigFile) -> Result<Approval, Failure>;
+
+    /// Approves the project's file as it is now.
+    fn approve(&self, file: &ConfigFile) -> Result<(), Failure>;
+
+    /// Takes an approval back; whether there was one.
+    fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure>;
+
+    /// Entries of the audit log, oldest first.
+    fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure>;
+
+    /// Follows the audit log: what has come since the last call.
+    fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure>;
+
+    /// Checks the audit log's chain; how many entries are whole.
+    fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure>;
+
+    /// Keeps the names of a server's tools, for completions.
+    fn remember(&self, server: &ServerName, tools: Vec<String>);
+
+    /// The names of tools that were kept.
+    fn remembered(&self) -> Vec<(String, Vec<String>)>;
+
+    /// Looks at everything around us that can be wrong.
+    fn checks(&self, setup: &Setup) -> Vec<Check>;
+}
+
+/// A change of a file's text.
+pub type Change<'a> = &'a dyn Fn(&str) -> Result<String, EditError>;
+
+/// A configuration and the files it came from.
+#[derive(Clone)]
+pub struct Setup {
+    /// What the files say.
+    pub loaded: Arc<Loaded>,
+    /// The files, for showing what is wrong in them.
+    pub files: Arc<[SourceFile]>,
+}
+
+/// A file of configuration, which may not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which scope it has.
+    pub scope: Scope,
+    /// Whether it is there.
+    pub exists: bool,
+}
+
+/// How the user stands to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// There is no such file, or it needs no approval.
+    NotNeeded,
+    /// Approved as it is.
+    Approved,
+    /// Approved once, changed since.
+    Changed {
+        /// What was approved.
+        before: String,
+        /// What is there now.
+        now: String,
+    },
+    /// Never approved.
+    Unknown {
+        /// What is there.
+        now: String,
+    },
+}
+
+/// What is looked for in the audit log.
+#[derive(Clone, Debug, Default)]
+pub struct AuditQuery {
+    /// Only this server.
+    pub server: Option<String>,
+    /// Only this item.
+    pub item: Option<String>,
+    /// Only this caller.
+    pub caller: Option<String>,
+    /// Only what failed.
+    pub errors: Errors,
+    /// Only from then on.
+    pub since: Option<jiff::Timestamp>,
+    /// At most so many, the newest.
+    pub limit: usize,
+}
+
+/// Whether only failures are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Errors {
+    /// Everything.
+    #[default]
+    All,
+    /// Failures.
+    Only,
+}
+
+/// One entry, field by field as the log has it.
+pub type AuditRow = Map<String, Value>;
+
+/// How far the audit log was followed; `None` starts at its end.
+#[derive(Default)]
+pub struct AuditMark(pub Option<Box<dyn std::any::Any + Send>>);
+
+/// One finding of `doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub check: String,
+    /// How it is.
+    pub status: CheckStatus,
+    /// What was seen.
+    pub detail: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+/// How a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    /// Fine.
+    Ok,
+    /// Works, but worth a look.
+    Warning,
+    /// Does not work.
+    Error,
+}
+
+// === impl Check ===
+
+impl Check {
+    /// Something that is fine.
+    pub fn ok(check: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { check: check.into(), status: CheckStatus::Ok, detail: detail.into(), fix: None }
+    }
+
+    /// Something worth a look.
+    pub fn warning(
+        check: impl Into<String>,
+        detail: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { status: CheckStatus::Warning, fix: Some(fix.into()), ..Self::ok(check, detail) }
+    }
+
+    /// Something that does not work.
+    pub fn error(
+        check: impl Into<String>,
+        detail: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { status: CheckStatus::Error, fix: Some(fix.into()), ..Self::ok(check, detail) }
+    }
+}
+
+impl CheckStatus {
+    /// The word in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}

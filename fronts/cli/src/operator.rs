@@ -1,0 +1,97 @@
+//! The person at the command line: approves by typing, answers questions, sees progress.
+
+use capstan_hub::Ground;
+use capstan_hub::ports::{
+    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Want,
+};
+use futures::FutureExt;
+use futures::future::ready;
+
+use crate::form::{self, Elicit};
+use crate::print::Printer;
+use crate::waiting::Waiting;
+
+/// Whoever typed the command.
+pub(crate) struct Person {
+    print: Printer,
+    elicit: Elicit,
+    waiting: Waiting,
+}
+
+// === impl Person ===
+
+impl Person {
+    pub(crate) fn new(print: Printer, elicit: Elicit, waiting: Waiting) -> Self {
+        Self { print, elicit, waiting }
+    }
+
+    fn answer(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
+        match (&self.elicit, &elicitation.want) {
+            (Elicit::Ask, _) => self.ask(elicitation),
+            (Elicit::Decline, _) | (_, Want::Visit(_)) => {
+                self.say_declined(&elicitation, "questions are declined");
+                ready(Reply::Decline).boxed()
+            }
+            (Elicit::Defaults, Want::Form(schema)) => {
+                let reply = form::fill_defaults(schema).map(|values| Reply::Accept(Some(values)));
+                if reply.is_none() {
+                    self.say_declined(&elicitation, "not every field has a default");
+                }
+                ready(reply.unwrap_or(Reply::Decline)).boxed()
+            }
+            (Elicit::File(values), Want::Form(schema)) => {
+                let reply = match form::from_file(schema, values) {
+                    Ok(values) => Reply::Accept(Some(values)),
+                    Err(error) => {
+                        self.say_declined(&elicitation, &error.to_string());
+                        Reply::Decline
+                    }
+                };
+                ready(reply).boxed()
+            }
+        }
+    }
+
+    /// Asks in a thread of its own: a person takes time, and the connection must go on.
+    fn ask(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
+        let waiting = self.waiting.clone();
+        async move {
+            let asked = tokio::task::spawn_blocking(move || {
+                waiting.aside(|| form::ask(&mut form::Terminal, &elicitation))
+            });
+            asked.await.unwrap_or(Reply::Cancel)
+        }
+        .boxed()
+    }
+
+    fn say_declined(&self, elicitation: &Elicitation, why: &str) {
+        let (server, message) = (&elicitation.server, &elicitation.message);
+        let text = format!("`{server}` asked: {message}\n  declined: {why}");
+        self.waiting.aside(|| {
+            self.print.note(&text);
+            self.print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+        });
+    }
+}
+
+impl Operator for Person {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        // Who types `capstan call` has decided already, for this one call.
+        ready(Approval::Yes(Ground::ByHand)).boxed()
+    }
+
+    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
+        self.answer(elicitation)
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Progress { done, total, message, .. } => {
+                self.waiting.progress(done, total, message.as_deref());
+            }
+            Notice::Log { server, level, text } => {
+                self.waiting.aside(|| self.print.note(&format!("{server} {level}: {text}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Everything that is printed: data to stdout, the rest to stderr.
+
+use std::io::{IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use capstan_config::{Problem, Severity, SourceFile};
+use serde::Serialize;
+
+use crate::args::Options;
+use crate::clean::clean;
+use crate::diagnose;
+use crate::exit::Failure;
+
+/// Prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printer {
+    format: Format,
+}
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const CYAN: Style = AnsiColor::Cyan.on_default();
+
+// === impl Printer ===
+
+#[expect(clippy::unused_self, reason = "one door for everything that is printed")]
+impl Printer {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { format: if options.json { Format::Json } else { Format::Text } }
+    }
+
+    pub(crate) fn json_only() -> Self {
+        Self { format: Format::Json }
+    }
+
+    pub(crate) fn wants_json(self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Prints data, with a newline at its end.
+    ///
+    /// A reader who has gone away is no error: there is nobody left to tell.
+    pub(crate) fn data(self, text: &str) {
+        let mut out = anstream::stdout().lock();
+        let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+        drop(write!(out, "{text}{newline}").and_then(|()| out.flush()));
+    }
+
+    /// Prints data byte for byte, with a newline at its end.
+    pub(crate) fn bytes(self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        drop(out.write_all(bytes).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()));
+    }
+
+    /// Prints data as JSON.
+    pub(crate) fn json(self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.data(&text),
+            Err(error) => self.error(&error.to_string()),
+        }
+    }
+
+    /// Says something that is not data.
+    pub(crate) fn note(self, text: &str) {
+        line(&clean(text));
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(self, text: &str) {
+        line(&format!("{CYAN}  hint:{CYAN:#} {}", clean(text)));
+    }
+
+    pub(crate) fn warning(self, text: &str) {
+        line(&format!("{YELLOW}warning:{YELLOW:#} {}", clean(text)));
+    }
+
+    pub(crate) fn error(self, text: &str) {
+        line(&format!("{RED}error:{RED:#} {}", clean(text)));
+    }
+
+    /// Says what is wrong with the configuration, in a line or two.
+    pub(crate) fn problem(self, problem: &Problem) {
+        let text = problem.to_string();
+        match problem.severity {
+            Severity::Error => self.error(&text),
+            Severity::Warning => self.warning(&text),
+        }
+        if let Some(help) = &problem.help {
+            self.hint(help);
+        }
+    }
+
+    /// Says what is wrong with the configuration, with the lines it is in.
+    pub(crate) fn diagnosis(self, problem: &Problem, files: &[SourceFile]) {
+        line(diagnose::render(problem, files, width()).trim_end());
+    }
+
+    /// Says why the command failed.
+    pub(crate) fn failure(self, failure: &Failure) {
+        if self.wants_json() {
+            self.json(&failure.json());
+            return;
+        }
+        for problem in &failure.problems {
+            self.diagnosis(problem, &failure.files);
+        }
+        self.error(&failure.message);
+        if let Some(hint) = &failure.hint {
+            self.hint(hint);
+        }
+    }
+}
+
+/// Writes one line to stderr; colours vanish where they are not wanted.
+fn line(text: &str) {
+    let mut err = anstream::stderr().lock();
+    drop(writeln!(err, "{text}"));
+}
+
+/// Whether a person reads stdout.
+pub(crate) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Whether a person reads stderr.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether a person types at stdin.
+pub(crate) fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// The width of the terminal that stdout goes to; `None` when it is none.
+pub(crate) fn width() -> Option<usize> {
+    let terminal = stdout_is_terminal().then(std::io::stdout)?;
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    let columns = usize::from(size.ws_col);
+    (columns > 0).then_some(columns)
+}
