@@ -252,6 +252,19 @@ impl Host for LocalHost {
         names.into_iter().collect()
     }
 
+    fn program(&self) -> String {
+        let Ok(own) = std::env::current_exe() else { return "capstan".to_owned() };
+        let path = self.world.variable("PATH").unwrap_or_default();
+        let in_path = std::env::split_paths(&path).any(|folder| folder.join("capstan") == own);
+        if in_path {
+            return "capstan".to_owned();
+        }
+        match own.strip_prefix(self.world.here()) {
+            Ok(relative) => format!("./{}", relative.display()),
+            Err(_) => own.display().to_string(),
+        }
+    }
+
     fn checks(&self, setup: &Setup) -> Vec<Check> {
         let mut checks = Vec::new();
         for file in setup.files.iter() {

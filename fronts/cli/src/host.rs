@@ -56,6 +56,9 @@ pub trait Host: Send + Sync {
     /// The names of tools that were kept.
     fn remembered(&self) -> Vec<(String, Vec<String>)>;
 
+    /// How the user can call us again: `capstan`, or a path.
+    fn program(&self) -> String;
+
     /// Looks at everything around us that can be wrong.
     fn checks(&self, setup: &Setup) -> Vec<Check>;
 }

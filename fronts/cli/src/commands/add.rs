@@ -194,15 +194,12 @@ impl From<EditError> for Failure {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
-        let failure = match &error {
-            EditError::UnknownServer { .. } => Self::not_found(message),
-            EditError::Syntax { .. } | EditError::Unexpected { .. } => {
-                Self::new(Exit::Config, "invalid_config", message)
-            }
-            EditError::Exists { .. }
-            | EditError::NoName
-            | EditError::Pattern { .. }
-            | EditError::Refused { .. } => Self::usage(message),
+        let failure = if matches!(error, EditError::UnknownServer { .. }) {
+            Self::not_found(message)
+        } else if matches!(error, EditError::Syntax { .. } | EditError::Unexpected { .. }) {
+            Self::new(Exit::Config, "invalid_config", message)
+        } else {
+            Self::usage(message)
         };
         Self { hint: error.hint(), ..failure }
     }

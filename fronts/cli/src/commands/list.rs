@@ -106,12 +106,10 @@ fn row(
 
 /// What there is to say about a server that is not well.
 fn trouble(state: &ServerState) -> Option<String> {
-    match state {
-        ServerState::Connecting => {
-            Some("it has not answered yet; `--wait 30s` waits longer".into())
-        }
-        other => other.reason().map(ToOwned::to_owned),
+    if *state == ServerState::Connecting {
+        return Some("it has not answered yet; `--wait 30s` waits longer".to_owned());
     }
+    state.reason().map(ToOwned::to_owned)
 }
 
 fn show(context: &Context, rows: &[Row]) {

@@ -8,22 +8,19 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) fn run(context: &Context, args: &ManArgs) -> Result<Exit, Failure> {
     let command = Cli::command();
-    match &args.folder {
-        Some(folder) => {
-            let failed = |error: std::io::Error| {
-                Failure::usage(format!("cannot write to {}: {error}", folder.display()))
-            };
-            std::fs::create_dir_all(folder).map_err(failed)?;
-            clap_mangen::generate_to(command, folder).map_err(failed)?;
-            context.print.note(&format!("wrote the manual pages to {}", folder.display()));
-        }
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(command)
-                .render(&mut page)
-                .map_err(|error| Failure::internal(error.to_string()))?;
-            context.print.data(&String::from_utf8_lossy(&page));
-        }
-    }
+    let Some(folder) = &args.folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map_err(|error| Failure::internal(error.to_string()))?;
+        context.print.data(&String::from_utf8_lossy(&page));
+        return Ok(Exit::Ok);
+    };
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("cannot write to {}: {error}", folder.display()))
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(command, folder).map_err(failed)?;
+    context.print.note(&format!("wrote the manual pages to {}", folder.display()));
     Ok(Exit::Ok)
 }

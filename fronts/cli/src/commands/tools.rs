@@ -62,10 +62,9 @@ async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Fai
             .print
             .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
     } else if context.options.demo {
-        context.print.note(
-            "\nnext: `capstan call --demo time__now zone=Europe/Berlin`, \
-             or add a server of your own: `capstan add NAME COMMAND…`",
-        );
+        let program = context.host.program();
+        context.print.note("\nnext, call one of them:");
+        context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
     }
     Ok(Exit::Ok)
 }
