@@ -18,9 +18,6 @@ use crate::operator::Person;
 use crate::print::{stderr_is_terminal, stdin_is_terminal};
 use crate::waiting::Waiting;
 
-/// Largest arguments read from stdin, in bytes.
-const MAX_STDIN: u64 = 16 * 1024 * 1024;
-
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
     let elicit = elicit(args)?;
     let setup = context.setup()?;
@@ -57,7 +54,9 @@ pub(super) fn read_arguments(words: &[String], schema: &Json, tool: &str) -> Res
 
 fn read_stdin() -> std::io::Result<String> {
     let mut text = String::new();
-    std::io::stdin().take(MAX_STDIN).read_to_string(&mut text)?;
+    // One byte more than is allowed, so that what is too large is seen to be.
+    let limit = u64::try_from(arguments::MAX_STDIN).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin().take(limit).read_to_string(&mut text)?;
     Ok(text)
 }
 
