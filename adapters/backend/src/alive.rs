@@ -20,22 +20,30 @@ impl Alive {
         Self { count: watch::Sender::new(0), closing: watch::Sender::new(false) }
     }
 
-    /// Counts one process until the result is dropped.
-    pub(crate) fn one(&self) -> Living {
+    /// Counts one process until the result is dropped; `None` when no more may be started.
+    ///
+    /// Counted first and looked second: either we see that everything is to end, or whoever says
+    /// so sees us and waits.
+    pub(crate) fn one(&self) -> Option<Living> {
         self.count.send_modify(|count| *count += 1);
-        Living(self.count.clone())
+        let living = Living(self.count.clone());
+        (!*self.closing.borrow()).then_some(living)
     }
 
-    /// Waits until somebody calls [`Alive::end`].
+    /// Waits until every process has ended.
+    pub(crate) async fn none_left(&self) {
+        drop(self.count.subscribe().wait_for(|count| *count == 0).await);
+    }
+
+    /// Waits until somebody calls [`Alive::stop`].
     pub(crate) async fn closing(&self) {
         // Our own sender lives as long as we do, so waiting cannot fail.
         drop(self.closing.subscribe().wait_for(|closing| *closing).await);
     }
 
-    /// Tells every process to end and waits until they have.
-    pub(crate) async fn end(&self) {
+    /// Tells every process to end.
+    pub(crate) fn stop(&self) {
         self.closing.send_replace(true);
-        drop(self.count.subscribe().wait_for(|count| *count == 0).await);
     }
 }
 

@@ -5,29 +5,26 @@
 //! side is done. All three end when the [`Connection`] is dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_model::ServerName;
 use capstan_wire::{Json, Reply, compose};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::Instant;
-use tracing::debug;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tracing::{Instrument, debug};
 
-use crate::alive::Alive;
+use crate::alive::{Alive, Living};
 use crate::inbound::Inbound;
 use crate::mask::Masker;
 use crate::minder::{Minder, Streams};
-use crate::pending::Pending;
+use crate::pending::{NoReply, Pending};
 use crate::spawn::Spawned;
 use crate::stderr::Ring;
 
 /// Messages waiting to be written; whoever sends more waits.
 const QUEUE: usize = 256;
-
-/// How often progress can put a deadline off, as a multiple of the limit.
-const MAX_EXTENSIONS: u32 = 10;
 
 /// A running server and the way to it.
 pub(crate) struct Connection {
@@ -35,6 +32,8 @@ pub(crate) struct Connection {
     pending: Arc<Pending>,
     next_id: AtomicU64,
     gone: watch::Receiver<Option<String>>,
+    /// Whether somebody has taken note that the server is gone.
+    mourned: AtomicBool,
     /// Dropping it tells the minder to end the process.
     _stop: oneshot::Sender<()>,
 }
@@ -81,7 +80,7 @@ pub(crate) struct Outbox {
 struct Abandon<'a> {
     connection: &'a Connection,
     id: u64,
-    answered: bool,
+    silently: bool,
 }
 
 // === impl Connection ===
@@ -91,6 +90,7 @@ impl Connection {
     pub(crate) fn open(
         server: &ServerName,
         spawned: Spawned,
+        living: Living,
         watched: Watched,
         inbound: impl FnOnce(Outbox, Arc<Pending>) -> Inbound,
     ) -> Self {
@@ -102,16 +102,19 @@ impl Connection {
         let (tell_gone, gone) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
 
-        tokio::spawn(ring.clone().fill(stderr, server.clone(), Arc::clone(&masker)));
+        let stderr = ring.clone().fill(stderr, server.clone(), Arc::clone(&masker));
+        let stderr = tokio::spawn(stderr.in_current_span());
         let inbound = inbound(out.clone(), Arc::clone(&pending));
         let streams = Streams { stdin, outgoing, stdout, inbound };
-        let living = alive.one();
-        let minder = Minder { keeper, ring, tell_gone, pending: Arc::clone(&pending), alive };
-        tokio::spawn(async move {
+        let pending_too = Arc::clone(&pending);
+        let minder = Minder { keeper, ring, stderr, tell_gone, pending: pending_too, alive };
+        let minding = async move {
             minder.mind(streams, stopped).await;
             drop(living);
-        });
-        Self { out, pending, next_id: AtomicU64::new(1), gone, _stop: stop }
+        };
+        tokio::spawn(minding.in_current_span());
+        let (next_id, mourned) = (AtomicU64::new(1), AtomicBool::new(false));
+        Self { out, pending, next_id, gone, mourned, _stop: stop }
     }
 
     /// An id for the next request.
@@ -124,8 +127,13 @@ impl Connection {
         self.gone.borrow().clone()
     }
 
+    /// Whether the server is gone and this is the first time that anybody asks.
+    pub(crate) fn mourn(&self) -> bool {
+        self.gone.borrow().is_some() && !self.mourned.swap(true, Ordering::Relaxed)
+    }
+
     /// Waits until the server is gone and says why.
-    pub(crate) async fn wait_gone(&self) -> String {
+    async fn wait_gone(&self) -> String {
         let mut gone = self.gone.clone();
         match gone.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
@@ -146,46 +154,32 @@ impl Connection {
             return Err(RequestError::NotSent(reason));
         }
         let Request { id, method, params, limit, operator } = request;
-        let progress = Arc::new(Notify::new());
-        let reply = self.pending.add(id, operator, Arc::clone(&progress));
-        let mut abandon = Abandon { connection: self, id, answered: false };
-        if !self.out.send(compose::request(id, method, Some(params))).await {
-            abandon.answered = true;
-            return Err(RequestError::NotSent(self.wait_gone().await));
+        let waiting = self.pending.add(id, operator);
+        // The protocol knows no way to take a handshake back.
+        let silently = method == "initialize";
+        let mut abandon = Abandon { connection: self, id, silently };
+        let sent = self.out.send(compose::request(id, method, Some(params)));
+        match timeout(limit, sent).await {
+            Ok(true) => {}
+            Ok(false) => {
+                abandon.silently = true;
+                return Err(RequestError::NotSent(self.wait_gone().await));
+            }
+            // It does not even read what is sent to it.
+            Err(_) => return Err(RequestError::TimedOut(limit)),
         }
-        let result = self.wait_for_reply(reply, &progress, limit).await;
-        abandon.answered = !matches!(result, Err(RequestError::TimedOut(_)));
-        result
+        let reply = waiting.wait(limit).await;
+        drop(abandon);
+        match reply {
+            Ok(reply) => Ok(reply),
+            Err(NoReply::Gone) => Err(RequestError::Gone(self.wait_gone().await)),
+            Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
+        }
     }
 
     /// Sends a request whose reply nobody waits for, such as a subscription.
     pub(crate) async fn start(&self, method: &str, params: &Json) {
         self.out.send(compose::request(self.next_id(), method, Some(params))).await;
-    }
-
-    async fn wait_for_reply(
-        &self,
-        mut reply: oneshot::Receiver<Reply>,
-        progress: &Notify,
-        limit: Duration,
-    ) -> Result<Reply, RequestError> {
-        let last = Instant::now() + limit.saturating_mul(MAX_EXTENSIONS);
-        let mut deadline = Instant::now() + limit;
-        loop {
-            tokio::select! {
-                biased;
-                reply = &mut reply => {
-                    return match reply {
-                        Ok(reply) => Ok(reply),
-                        Err(_) => Err(RequestError::Gone(self.wait_gone().await)),
-                    };
-                }
-                () = progress.notified() => deadline = (Instant::now() + limit).min(last),
-                () = tokio::time::sleep_until(deadline) => {
-                    return Err(RequestError::TimedOut(limit));
-                }
-            }
-        }
     }
 }
 
@@ -202,7 +196,7 @@ impl Outbox {
     fn try_send(&self, line: Vec<u8>) {
         self.log(&line);
         if self.queue.try_send(line).is_err() {
-            debug!(server = %self.server, "no room for a message to the server; it is left out");
+            debug!("no room for a message to the server; it is left out");
         }
     }
 
@@ -215,7 +209,8 @@ impl Outbox {
 
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        if self.connection.pending.forget(self.id) && !self.answered {
+        // A request that has its reply is forgotten already.
+        if self.connection.pending.forget(self.id) && !self.silently {
             let id = compose::number(self.id);
             let reason = compose::string("the caller no longer waits");
             let params = compose::object(&[("requestId", &id), ("reason", &reason)]);

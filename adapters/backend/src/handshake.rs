@@ -61,9 +61,10 @@ pub(crate) async fn shake_hands(
         Era::Legacy => initialize(connection, settings).await,
         Era::Modern => match read_discovery(discover(connection, settings).await) {
             Discovered::Modern(hello) => Ok(hello),
-            Discovered::Legacy | Discovered::Died(_) => Err(HandshakeError::Failed(
+            Discovered::Legacy => Err(HandshakeError::Failed(
                 "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
             )),
+            Discovered::Died(reason) => Err(HandshakeError::Failed(reason)),
         },
         Era::Auto => probe(connection, settings).await,
     }
@@ -73,19 +74,30 @@ pub(crate) async fn shake_hands(
 async fn probe(connection: &Connection, settings: &StdioSettings) -> Result<Hello, HandshakeError> {
     let discovery = discover(connection, settings);
     tokio::pin!(discovery);
+    // Asked at most once: many servers take a second handshake amiss.
+    let handshake = initialize(connection, settings);
+    tokio::pin!(handshake);
     let early = tokio::time::timeout(PROBE_WAIT, &mut discovery).await;
     let discovered = match early {
         Ok(reply) => read_discovery(reply),
         Err(_) => {
             tokio::select! {
+                biased;
                 reply = &mut discovery => read_discovery(reply),
-                hello = initialize(connection, settings) => return hello,
+                hello = &mut handshake => match hello {
+                    Ok(hello) => return Ok(hello),
+                    // A modern server knows no handshake, and may say so before anything else.
+                    Err(error) => match read_discovery(discovery.await) {
+                        Discovered::Modern(hello) => return Ok(hello),
+                        Discovered::Legacy | Discovered::Died(_) => return Err(error),
+                    },
+                },
             }
         }
     };
     match discovered {
         Discovered::Modern(hello) => Ok(hello),
-        Discovered::Legacy => initialize(connection, settings).await,
+        Discovered::Legacy => handshake.await,
         Discovered::Died(reason) => Err(HandshakeError::DiedInProbe(reason)),
     }
 }

@@ -9,7 +9,7 @@ use capstan_model::ServerName;
 use capstan_wire::{Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 use crate::connection::Outbox;
 use crate::mask::Masker;
@@ -21,6 +21,9 @@ const MAX_QUESTIONS: usize = 32;
 
 /// Longest piece of a line that is no protocol message, when it is shown.
 const MAX_SHOWN: usize = 200;
+
+/// How much of such a line is looked at: more, so that a secret is masked before it can be cut.
+const MAX_LOOKED_AT: usize = 64 * 1024;
 
 /// Everything needed to deal with what comes in.
 pub(crate) struct Inbound {
@@ -89,13 +92,16 @@ impl Inbound {
 
     /// A line that is no message: tolerated, shown, and the first one warned about.
     pub(crate) fn not_protocol(&self, line: &Bytes) {
-        let text = String::from_utf8_lossy(line);
-        let shown =
-            self.masker.mask(text.get(..text.floor_char_boundary(MAX_SHOWN)).unwrap_or_default());
+        let piece = line.get(..MAX_LOOKED_AT).unwrap_or(line);
+        let mut shown = self.masker.mask(&String::from_utf8_lossy(piece));
+        shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
         if self.warned.swap(true, Ordering::Relaxed) {
-            debug!(server = %self.server, line = shown, "not a protocol message");
+            debug!(line = shown, "not a protocol message");
         } else {
-            warn!(server = %self.server, line = shown, "it prints things on stdout that are no protocol messages; they are passed over");
+            warn!(
+                line = shown,
+                "it prints things on stdout that are no protocol messages; they are passed over"
+            );
         }
     }
 
@@ -109,7 +115,7 @@ impl Inbound {
                 (self.changed)(Listing::Resources);
                 (self.changed)(Listing::Templates);
             }
-            _ => debug!(server = %self.server, method, "a notification that means nothing to us"),
+            _ => debug!(method, "a notification that means nothing to us"),
         }
     }
 
@@ -145,8 +151,7 @@ impl Inbound {
             self.out.send(compose::reply(&id, &result)).await;
             return;
         }
-        let known = method == "elicitation/create" && self.asked.elicitation == Switch::Offered;
-        if !known {
+        if !self.asked.may_ask(method) {
             let message = format!("`{method}` is not offered here");
             let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
             self.out.send(line).await;
@@ -155,13 +160,14 @@ impl Inbound {
         let operator = self.pending.youngest_operator();
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
         let (asked, out) = (self.asked.clone(), self.out.clone());
-        tokio::spawn(async move {
+        let answer = async move {
             let result = match place {
                 Some(_) => asked.elicit(params.as_ref(), operator.as_deref()).await,
                 None => given(Given::Decline),
             };
             out.send(compose::reply(&id, &result)).await;
-        });
+        };
+        tokio::spawn(answer.in_current_span());
     }
 }
 
@@ -184,6 +190,14 @@ impl Asked {
                 Some(compose::object(&[("roots", &compose::array(&roots))]))
             }
             _ => None,
+        }
+    }
+
+    /// Whether this may be asked of the operator.
+    pub(crate) fn may_ask(&self, method: &str) -> bool {
+        match self.elicitation {
+            Switch::Offered => method == "elicitation/create",
+            Switch::Off => false,
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct Lines<R> {
     /// How much of the buffer is known to have no newline in it.
     searched: usize,
     limit: usize,
+    /// Whether what comes next is the rest of a line that was cut.
+    skipping: bool,
 }
 
 /// Why there is no further line.
@@ -34,7 +36,7 @@ pub(crate) enum LineError {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(stream: R, limit: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), searched: 0, limit }
+        Self { stream, buffer: BytesMut::new(), searched: 0, limit, skipping: false }
     }
 
     /// The next line without its newline; `None` at the end of the stream.
@@ -55,6 +57,36 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok((!rest.is_empty()).then(|| trimmed(rest)));
             }
         }
+    }
+
+    /// The next line; of one that does not end within the limit only the beginning.
+    pub(crate) async fn next_cut(&mut self) -> std::io::Result<Option<Bytes>> {
+        if self.skipping {
+            self.skip().await?;
+        }
+        match self.next().await {
+            Ok(line) => Ok(line),
+            Err(LineError::TooLong(limit)) => {
+                self.skipping = true;
+                self.searched = 0;
+                Ok(Some(self.buffer.split_to(limit).freeze()))
+            }
+            Err(LineError::Io(error)) => Err(error),
+        }
+    }
+
+    /// Passes over the rest of a line.
+    async fn skip(&mut self) -> std::io::Result<()> {
+        while self.take_line().is_none() {
+            self.buffer.clear();
+            self.searched = 0;
+            self.buffer.reserve(CHUNK);
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                break;
+            }
+        }
+        self.skipping = false;
+        Ok(())
     }
 
     fn take_line(&mut self) -> Option<Bytes> {
@@ -101,5 +133,17 @@ mod tests {
         let endless = tokio::io::repeat(b'x');
         let result = Lines::new(endless, 1024 * 1024).next().await;
         assert!(matches!(result, Err(LineError::TooLong(_))));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_can_be_cut_without_losing_the_next() {
+        let long = "x".repeat(3 * CHUNK);
+        let text = format!("a\n{long}\nb\n{long}");
+        let mut lines = Lines::new(text.as_bytes(), 10);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next_cut().await.unwrap() {
+            all.push(line);
+        }
+        assert_eq!(all, ["a", "xxxxxxxxxx", "b", "xxxxxxxxxx"]);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Ite
         let member = object::get(&page, listing.member());
         let entries =
             member.map(|list| object::items(&list).unwrap_or_default()).unwrap_or_default();
-        items.extend(entries.into_iter().filter_map(|entry| item(session, listing, entry)));
+        items.extend(entries.into_iter().filter_map(|entry| item(listing, entry)));
         if items.len() > MAX_ITEMS {
             return Err(session.broken(format!("it lists more than {MAX_ITEMS} items")));
         }
@@ -63,11 +63,10 @@ async fn read_page(
     }
 }
 
-fn item(session: &Session, listing: Listing, definition: Json) -> Option<Item> {
+fn item(listing: Listing, definition: Json) -> Option<Item> {
     if let Some(name) = object::get_string(&definition, listing.name_key()) {
         return Some(Item { name, definition });
     }
-    let (server, list) = (&session.settings.name, listing.member());
-    warn!(%server, list, "an item of its list has no name; it is left out");
+    warn!(list = listing.member(), "an item of its list has no name; it is left out");
     None
 }

@@ -1,6 +1,7 @@
 //! Keeps secrets out of what is shown.
 
-use capstan_model::secret::{MASK, is_secret_name};
+use capstan_model::secret::MASK;
+use capstan_policy::redact::redact;
 use serde_json::Value;
 
 /// Shorter values are not masked: they would turn every second word into stars.
@@ -37,27 +38,23 @@ impl Masker {
     pub(crate) fn mask_message(&self, line: &[u8]) -> String {
         match serde_json::from_slice::<Value>(line) {
             Ok(mut message) => {
-                mask_members(&mut message);
+                redact(&mut message);
+                self.mask_strings(&mut message);
+                // Names of members may hold secrets too.
                 self.mask(&message.to_string())
             }
             Err(_) => self.mask(&String::from_utf8_lossy(line)),
         }
     }
-}
 
-fn mask_members(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members.iter_mut() {
-                if member.is_string() && is_secret_name(name) {
-                    *member = Value::from(MASK);
-                } else {
-                    mask_members(member);
-                }
-            }
+    /// Masks the strings themselves: in the written text quotes and backslashes are escaped.
+    fn mask_strings(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.values_mut().for_each(|v| self.mask_strings(v)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_strings(item)),
+            Value::String(text) => *text = self.mask(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        Value::Array(items) => items.iter_mut().for_each(mask_members),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -70,7 +67,14 @@ mod tests {
         let masker = Masker::new(["s3cr3t".to_owned(), "s3cr3t-long".to_owned(), "a".to_owned()]);
         assert_eq!(masker.mask("x s3cr3t-long y s3cr3t a"), "x *** y *** a");
         let line = br#"{"params":{"arguments":{"api_key":"zzz","n":1,"q":"s3cr3t"}}}"#;
-        let masked = r#"{"params":{"arguments":{"api_key":"***","n":1,"q":"***"}}}"#;
-        assert_eq!(masker.mask_message(line), masked);
+        let expected = r#"{"params":{"arguments":{"api_key":"***","n":1,"q":"***"}}}"#;
+        assert_eq!(masker.mask_message(line), expected);
+    }
+
+    #[test]
+    fn a_secret_is_masked_however_json_writes_it() {
+        let masker = Masker::new(["p\"ss\\wd".to_owned()]);
+        let line = br#"{"a":["p\"ss\\wd","x p\u0022ss\\wd"]}"#;
+        assert_eq!(masker.mask_message(line), r#"{"a":["***","x ***"]}"#);
     }
 }

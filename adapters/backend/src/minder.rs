@@ -8,21 +8,31 @@ use capstan_wire::{Json, Message, RequestId, object};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 use crate::alive::Alive;
 use crate::inbound::Inbound;
 use crate::line::{Lines, MAX_LINE};
 use crate::pending::Pending;
-use crate::spawn::Keeper;
+use crate::spawn::{Exit, Keeper};
 use crate::stderr::Ring;
 
 /// Messages written at once.
 const BATCH: usize = 64;
 
+/// How long the messages that are queued when a connection ends may take to be written.
+const WRITE_GRACE: Duration = Duration::from_millis(50);
+
+/// How long what a server printed before it ended may take to be read.
+const READ_GRACE: Duration = Duration::from_millis(100);
+
 /// How long a server that was asked to end by closing its input has before it is told by signal.
 const EOF_GRACE: Duration = Duration::from_millis(50);
+
+/// How long the exit code of a server that seems to have ended is waited for.
+const CODE_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a keeper may take to end its tree.
 const KEEPER_GRACE: Duration = Duration::from_secs(4);
@@ -31,6 +41,8 @@ const KEEPER_GRACE: Duration = Duration::from_secs(4);
 pub(crate) struct Minder {
     pub(crate) keeper: Keeper,
     pub(crate) ring: Ring,
+    /// Reads stderr into the ring.
+    pub(crate) stderr: JoinHandle<()>,
     pub(crate) tell_gone: watch::Sender<Option<String>>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) alive: Arc<Alive>,
@@ -44,43 +56,95 @@ pub(crate) struct Streams {
     pub(crate) inbound: Inbound,
 }
 
+/// Why a connection is over.
+#[derive(Debug)]
+enum Over {
+    /// We want no more of it.
+    Stopped,
+    /// The server's input cannot be written to any more.
+    Input,
+    /// The server's output has ended.
+    Output,
+    /// The server's output makes no sense.
+    Broken(String),
+    /// The keeper has ended.
+    Keeper,
+}
+
 // === impl Minder ===
 
 impl Minder {
     /// Serves the connection until either side is done, then ends the process.
     pub(crate) async fn mind(mut self, streams: Streams, stopped: oneshot::Receiver<()>) {
-        let Streams { stdin, outgoing, stdout, inbound } = streams;
-        let mut writer = tokio::spawn(write_all(stdin, outgoing));
-        let reason = tokio::select! {
-            reason = read_all(stdout, inbound) => Some(reason),
-            _ = stopped => None,
-            () = self.alive.closing() => None,
-            // The server closed its input; what it still prints does not matter any more.
-            _ = &mut writer => Some("it closed its input".to_owned()),
+        let over = self.serve(streams, stopped).await;
+        // Both streams are closed now, which asks a well-behaved server to end.
+        let grace = match over {
+            Over::Stopped | Over::Broken(_) => EOF_GRACE,
+            Over::Input | Over::Output | Over::Keeper => CODE_GRACE,
         };
-        writer.abort();
-        // Its input is closed now, which asks a well-behaved server to end.
-        let mut code = timeout(EOF_GRACE, self.keeper.ended()).await.ok();
-        if code.is_none() {
-            self.keeper.stop();
-            code = timeout(KEEPER_GRACE, self.keeper.ended()).await.ok();
+        let ended = timeout(grace, self.keeper.ended()).await.ok();
+        if ended.is_some() {
+            // Somebody who left the tree may hold stderr open.
+            drop(timeout(READ_GRACE, &mut self.stderr).await);
         }
-        if code.is_none() {
+        let reason = self.describe(over, ended);
+        self.tell_gone.send_replace(Some(reason));
+        // Only now, so that whoever wakes up finds the reason.
+        self.pending.clear();
+        if ended.is_none() {
+            self.end().await;
+        }
+    }
+
+    /// Serves until either side is done. Nothing that was queued or printed by then is lost.
+    async fn serve(&mut self, streams: Streams, stopped: oneshot::Receiver<()>) -> Over {
+        let Streams { stdin, outgoing, stdout, inbound } = streams;
+        let (finish, finishing) = oneshot::channel();
+        let writer = write_all(stdin, outgoing, finishing);
+        let mut writer = tokio::spawn(writer.in_current_span());
+        let reader = read_all(stdout, inbound);
+        tokio::pin!(reader);
+        let over = tokio::select! {
+            over = &mut reader => over,
+            _ = stopped => Over::Stopped,
+            () = self.alive.closing() => Over::Stopped,
+            _ = &mut writer => Over::Input,
+            _ = self.keeper.ended() => Over::Keeper,
+        };
+        if !writer.is_finished() {
+            drop(finish);
+            if timeout(WRITE_GRACE, &mut writer).await.is_err() {
+                writer.abort();
+                // Waited for, so that nobody can queue anything when we wake up those who wait.
+                drop(writer.await);
+            }
+        }
+        match over {
+            // A keeper ends last, unless somebody killed it.
+            Over::Keeper => self.keeper.kill(),
+            Over::Input => {}
+            Over::Stopped | Over::Output | Over::Broken(_) => return over,
+        }
+        drop(timeout(READ_GRACE, &mut reader).await);
+        over
+    }
+
+    async fn end(&mut self) {
+        self.keeper.stop();
+        if timeout(KEEPER_GRACE, self.keeper.ended()).await.is_err() {
             warn!("a keeper did not end in time; its process group is killed");
             self.keeper.kill();
         }
-        let reason = self.describe(reason, code.flatten());
-        self.tell_gone.send_replace(Some(reason));
-        // Last, so that whoever wakes up finds the reason.
-        self.pending.clear();
     }
 
-    fn describe(&self, reason: Option<String>, code: Option<i32>) -> String {
-        let what = match (reason, code) {
-            (None, _) => return "it was stopped".to_owned(),
-            (Some(reason), _) if !reason.is_empty() => reason,
-            (Some(_), Some(code)) => format!("it exited with code {code}"),
-            (Some(_), None) => "it closed its output".to_owned(),
+    fn describe(&self, over: Over, ended: Option<Exit>) -> String {
+        let what = match (over, ended) {
+            (Over::Stopped, _) => return "it was stopped".to_owned(),
+            (Over::Broken(problem), _) => return problem,
+            (_, Some(Exit::Code(code))) => format!("it exited with code {code}"),
+            (_, Some(Exit::Killed)) => "its keeper was killed".to_owned(),
+            (Over::Input, None) => "it closed its input".to_owned(),
+            (Over::Output | Over::Keeper, None) => "it closed its output".to_owned(),
         };
         match self.ring.last() {
             Some(line) => format!("{what}; its last words: {line}"),
@@ -89,11 +153,28 @@ impl Minder {
     }
 }
 
-/// Writes what is queued, as much as there is at once.
-async fn write_all(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Vec<u8>>) {
+/// Writes what is queued, as much as there is at once; told to finish, what is queued by then.
+async fn write_all(
+    mut stdin: ChildStdin,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+    mut finishing: oneshot::Receiver<()>,
+) {
     let mut batch = Vec::with_capacity(BATCH);
     let mut text = Vec::new();
-    while outgoing.recv_many(&mut batch, BATCH).await > 0 {
+    let mut is_open = true;
+    loop {
+        let count = tokio::select! {
+            biased;
+            _ = &mut finishing, if is_open => {
+                is_open = false;
+                outgoing.close();
+                continue;
+            }
+            count = outgoing.recv_many(&mut batch, BATCH) => count,
+        };
+        if count == 0 {
+            return;
+        }
         text.clear();
         for line in batch.drain(..) {
             text.extend_from_slice(&line);
@@ -105,14 +186,14 @@ async fn write_all(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Vec<u8>>)
     }
 }
 
-/// Hands on every message until the stream ends; the reason, empty when it simply ended.
-async fn read_all(stdout: ChildStdout, inbound: Inbound) -> String {
+/// Hands on every message until the stream ends.
+async fn read_all(stdout: ChildStdout, inbound: Inbound) -> Over {
     let mut lines = Lines::new(stdout, MAX_LINE);
     loop {
         match lines.next().await {
             Ok(Some(line)) => take(&line, &inbound).await,
-            Ok(None) => return String::new(),
-            Err(error) => return error.to_string(),
+            Ok(None) => return Over::Output,
+            Err(error) => return Over::Broken(error.to_string()),
         }
     }
 }
@@ -146,9 +227,7 @@ async fn take_one(line: &Bytes, inbound: &Inbound) {
                 inbound.pending.answer(id, reply);
             }
         }
-        Ok(Message::Reply { reply, .. }) => {
-            debug!(server = %inbound.server, ?reply, "a reply to nothing we asked");
-        }
+        Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
         Ok(Message::Notification { method, params }) => {
             inbound.notification(&method, params.as_ref());
         }

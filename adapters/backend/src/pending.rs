@@ -1,15 +1,36 @@
 //! Requests that wait for their replies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_wire::Reply;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// How far progress can put a deadline off, as a multiple of the limit.
+const MAX_EXTENSIONS: u32 = 10;
 
 /// Requests that wait for their replies, by id.
 #[derive(Default)]
 pub(crate) struct Pending(Mutex<HashMap<u64, Waiter>>);
+
+/// The waiting side of one request.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    reply: oneshot::Receiver<Reply>,
+    progress: Arc<Notify>,
+}
+
+/// Why waiting ended without a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoReply {
+    /// There will be none.
+    Gone,
+    /// It did not come in time.
+    Late,
+}
 
 struct Waiter {
     reply: oneshot::Sender<Reply>,
@@ -20,15 +41,12 @@ struct Waiter {
 // === impl Pending ===
 
 impl Pending {
-    pub(crate) fn add(
-        &self,
-        id: u64,
-        operator: Option<Arc<dyn Operator>>,
-        progress: Arc<Notify>,
-    ) -> oneshot::Receiver<Reply> {
+    pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
         let (tx, rx) = oneshot::channel();
-        self.map().insert(id, Waiter { reply: tx, operator, progress });
-        rx
+        let progress = Arc::new(Notify::new());
+        let waiter = Waiter { reply: tx, operator, progress: Arc::clone(&progress) };
+        self.map().insert(id, waiter);
+        Waiting { reply: rx, progress }
     }
 
     /// Delivers a reply; one that nobody waits for is dropped.
@@ -69,7 +87,83 @@ impl Pending {
         self.map().clear();
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiter>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<u64, Waiter>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Waits for the reply, for `limit` since the last sign of progress.
+    pub(crate) async fn wait(mut self, limit: Duration) -> Result<Reply, NoReply> {
+        let last = Instant::now() + limit.saturating_mul(MAX_EXTENSIONS);
+        let mut deadline = Instant::now() + limit;
+        loop {
+            tokio::select! {
+                biased;
+                reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
+                () = self.progress.notified() => {
+                    let now = Instant::now();
+                    // Looked at here as well: progress without end would always come first.
+                    if now >= last {
+                        return Err(NoReply::Late);
+                    }
+                    deadline = (now + limit).min(last);
+                }
+                () = tokio::time::sleep_until(deadline) => return Err(NoReply::Late),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    /// Waits for request 1 while the server reports progress at every `step`; how long it took.
+    async fn wait_with_progress(step: Duration) -> (Result<Reply, NoReply>, Duration) {
+        let (pending, begun) = (Pending::default(), Instant::now());
+        let waiting = pending.add(1, None).wait(LIMIT);
+        let progress = async {
+            loop {
+                tokio::time::sleep(step).await;
+                pending.progressed(1);
+            }
+        };
+        tokio::select! {
+            result = waiting => (result, begun.elapsed()),
+            () = progress => unreachable!(),
+        }
+    }
+
+    #[track_caller]
+    fn check(waited: &(Result<Reply, NoReply>, Duration), expected: Duration) {
+        assert!(matches!(waited.0, Err(NoReply::Late)), "{waited:?}");
+        // The clock of the runtime ticks in milliseconds.
+        assert!(waited.1 >= expected && waited.1 < expected + LIMIT / 100, "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_puts_the_deadline_off_but_not_for_ever() {
+        check(&wait_with_progress(LIMIT * 2).await, LIMIT);
+        check(&wait_with_progress(LIMIT / 2).await, LIMIT * MAX_EXTENSIONS);
+        check(&wait_with_progress(Duration::from_millis(1)).await, LIMIT * MAX_EXTENSIONS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_of_another_request_puts_nothing_off() {
+        let (pending, begun) = (Pending::default(), Instant::now());
+        let (one, two) = (pending.add(1, None), pending.add(2, None));
+        tokio::join!(
+            async { check(&(one.wait(LIMIT).await, begun.elapsed()), LIMIT) },
+            async {
+                tokio::time::sleep(LIMIT / 2).await;
+                pending.progressed(2);
+            },
+            async { check(&(two.wait(LIMIT).await, begun.elapsed()), LIMIT + LIMIT / 2) },
+        );
     }
 }

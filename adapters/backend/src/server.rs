@@ -9,7 +9,7 @@ use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::Shared;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{info, warn};
+use tracing::{Instrument, Span, error_span, info};
 
 use crate::alive::Alive;
 use crate::backoff::wait_after;
@@ -22,10 +22,15 @@ use crate::settings::{Era, StdioSettings};
 use crate::spawn::spawn;
 use crate::stderr::Ring;
 
+/// Why a server that was closed is not there.
+const STOPPED: &str = "it was stopped";
+
 /// A server that is started as a child of its keeper and spoken to over its standard streams.
 pub struct StdioServer {
     settings: Arc<StdioSettings>,
     watched: Watched,
+    /// Everything that is logged about the server stands in it.
+    span: Span,
     life: Arc<Mutex<Life>>,
 }
 
@@ -37,9 +42,11 @@ struct Life {
     failures: u32,
     /// When it may be started again.
     not_before: Instant,
-    /// What went wrong last.
-    trouble: Option<ServerState>,
-    /// Why it rests although nothing is wrong.
+    /// Why it could not be used last.
+    failure: Option<String>,
+    /// The lists that could not be read although it is connected, and why.
+    unread: Vec<(Listing, String)>,
+    /// Whether it was let go because it offers nothing.
     resting: bool,
 }
 
@@ -55,7 +62,8 @@ impl StdioServer {
             link: None,
             failures: 0,
             not_before: Instant::now(),
-            trouble: None,
+            failure: None,
+            unread: Vec::new(),
             resting: false,
         };
         let watched = Watched {
@@ -63,7 +71,10 @@ impl StdioServer {
             masker: Arc::new(Masker::new(secrets)),
             alive: Arc::new(Alive::new()),
         };
-        Self { settings: Arc::new(settings), watched, life: Arc::new(Mutex::new(life)) }
+        // An error only in name: the highest level is the one that no filter hides, and whatever
+        // is logged inside says which server it is about.
+        let span = error_span!("server", name = %settings.name);
+        Self { settings: Arc::new(settings), watched, span, life: Arc::new(Mutex::new(life)) }
     }
 
     /// The session, connecting if there is none; one attempt for all who wait.
@@ -92,50 +103,59 @@ impl StdioServer {
     fn connect(&self, not_before: Instant) -> Link {
         let (settings, watched) = (Arc::clone(&self.settings), self.watched.clone());
         let life = Arc::clone(&self.life);
-        async move {
-            sleep_until(not_before).await;
+        let connecting = async move {
+            let start = async {
+                sleep_until(not_before).await;
+                // Never two at a time: they could stand in each other's way.
+                watched.alive.none_left().await;
+                connect_in_time(&settings, &watched).await
+            };
             let result = tokio::select! {
-                result = connect_in_time(&settings, &watched) => result,
-                () = watched.alive.closing() => Err("it was stopped".to_owned()),
+                biased;
+                () = watched.alive.closing() => Err(STOPPED.to_owned()),
+                result = start => result,
             };
             let mut life = lock(&life);
             match &result {
                 Ok(session) => {
-                    info!(server = %settings.name, protocol = session.about.protocol, "connected");
-                    life.failures = 0;
-                    life.trouble = None;
+                    info!(protocol = session.about.protocol, "connected");
+                    life.connected();
                 }
                 Err(reason) => {
-                    warn!(server = %settings.name, reason, "not connected");
+                    // No warning: whoever waits for the server is told.
+                    info!(reason, "not connected");
                     life.failed(reason);
                 }
             }
             drop(life);
             result
-        }
-        .boxed()
-        .shared()
+        };
+        connecting.instrument(self.span.clone()).boxed().shared()
     }
 
-    /// Notes that the server has died, so that its state is true at once.
-    fn note_death(&self, error: &CallError) {
-        if let CallError::Unreachable { reason, .. } | CallError::OutcomeUnknown { reason, .. } =
-            error
+    /// Notes that the server has died, once, however many calls were in flight.
+    fn note_death(&self, session: &Session) {
+        if let Some(reason) = session.connection.gone()
+            && session.connection.mourn()
         {
-            lock(&self.life).failed(reason);
+            self.span.in_scope(|| info!(reason, "gone"));
+            lock(&self.life).failed(&reason);
         }
     }
 
     async fn list_items(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        if lock(&self.life).resting {
+            return Ok(Arc::new([]));
+        }
         let session = self.session().await?;
-        let result = session.list(listing).await;
+        let result = session.list(listing).instrument(self.span.clone()).await;
         match &result {
             Err(error) if session.connection.gone().is_none() => {
-                lock(&self.life).trouble = Some(ServerState::Degraded(error.to_string()));
+                lock(&self.life).could_not_read(listing, error);
             }
-            Err(error) => self.note_death(error),
+            Err(_) => self.note_death(&session),
             Ok(_) if session.offers_nothing() => self.rest(),
-            Ok(_) => {}
+            Ok(_) => lock(&self.life).could_read(listing),
         }
         result
     }
@@ -159,20 +179,19 @@ impl Backend for StdioServer {
             Ok(session) => session.connection.gone().is_none(),
             Err(_) => false,
         });
-        match (&life.trouble, &life.link) {
-            (Some(ServerState::Degraded(reason)), _) if connected => {
-                ServerState::Degraded(reason.clone())
-            }
-            (_, _) if connected => ServerState::Connected,
-            (_, Some(link)) if link.peek().is_none() => ServerState::Connecting,
-            (Some(trouble), _) => trouble.clone(),
-            (None, Some(link)) => match link.peek() {
+        match (&life.link, &life.failure) {
+            (Some(_), _) if connected => match life.unread.first() {
+                Some((_, reason)) => ServerState::Degraded(reason.clone()),
+                None => ServerState::Connected,
+            },
+            (Some(link), _) => match link.peek() {
                 Some(Ok(session)) => {
                     ServerState::Failed(session.connection.gone().unwrap_or_default())
                 }
                 Some(Err(reason)) => ServerState::Failed(reason.clone()),
                 None => ServerState::Connecting,
             },
+            (None, Some(reason)) => ServerState::Failed(reason.clone()),
             (None, None) => ServerState::Idle,
         }
     }
@@ -192,9 +211,9 @@ impl Backend for StdioServer {
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
             let session = self.session().await?;
-            let result = session.run(ticket, &operator).await;
-            if let Err(error) = &result {
-                self.note_death(error);
+            let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
+            if result.is_err() {
+                self.note_death(&session);
             }
             result
         }
@@ -206,17 +225,43 @@ impl Backend for StdioServer {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.watched.alive.end().boxed()
+        async {
+            self.watched.alive.stop();
+            self.watched.alive.none_left().await;
+        }
+        .boxed()
+    }
+}
+
+impl Drop for StdioServer {
+    fn drop(&mut self) {
+        // A list that is being read holds on to the session, and would hold on to the process.
+        self.watched.alive.stop();
     }
 }
 
 // === impl Life ===
 
 impl Life {
+    fn connected(&mut self) {
+        self.failures = 0;
+        self.failure = None;
+        self.unread.clear();
+    }
+
+    fn could_not_read(&mut self, listing: Listing, error: &CallError) {
+        self.could_read(listing);
+        self.unread.push((listing, error.to_string()));
+    }
+
+    fn could_read(&mut self, listing: Listing) {
+        self.unread.retain(|(unread, _)| *unread != listing);
+    }
+
     fn failed(&mut self, reason: &str) {
         self.failures = self.failures.saturating_add(1);
         self.not_before = Instant::now() + wait_after(self.failures - 1, fastrand::f64());
-        self.trouble = Some(ServerState::Failed(reason.to_owned()));
+        self.failure = Some(reason.to_owned());
     }
 }
 
@@ -251,6 +296,7 @@ async fn connect(settings: &Arc<StdioSettings>, watched: &Watched) -> Result<Arc
     match attempt(settings, watched, settings.era).await {
         // Some servers end when the first message is not the one they expect.
         Err(HandshakeError::DiedInProbe(_)) => {
+            watched.alive.none_left().await;
             attempt(settings, watched, Era::Legacy).await.map_err(|error| error.to_string())
         }
         result => result.map_err(|error| error.to_string()),
@@ -262,6 +308,9 @@ async fn attempt(
     watched: &Watched,
     era: Era,
 ) -> Result<Arc<Session>, HandshakeError> {
+    let stopped = || HandshakeError::Failed(STOPPED.to_owned());
+    let living = watched.alive.one().ok_or_else(stopped)?;
+    watched.ring.begin();
     let spawned = spawn(settings).map_err(|error| {
         HandshakeError::Failed(format!("{error}; {}", error.hint(&settings.name)))
     })?;
@@ -276,9 +325,8 @@ async fn attempt(
         Box::new(move |listing| lists.forget(listing))
     };
     let (for_inbound, masker) = (asked.clone(), Arc::clone(&watched.masker));
-    let connection = Connection::open(&settings.name, spawned, watched.clone(), |out, pending| {
-        Inbound::new(for_inbound, out, pending, masker, changed)
-    });
+    let inbound = |out, pending| Inbound::new(for_inbound, out, pending, masker, changed);
+    let connection = Connection::open(&settings.name, spawned, living, watched.clone(), inbound);
     let hello = shake_hands(&connection, settings, era).await?;
     Ok(Arc::new(Session::new(Arc::clone(settings), connection, hello, asked, lists)))
 }

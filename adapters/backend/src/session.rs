@@ -1,6 +1,6 @@
 //! Speaks with one connected server in the era it turned out to speak.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capstan_hub::ports::{About, BoxFuture, Item, Listing, Operator};
@@ -9,7 +9,7 @@ use capstan_model::CallError;
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
 use futures::future::Shared;
-use tracing::debug;
+use tracing::{Instrument, debug};
 
 use crate::connection::{Connection, Request, RequestError};
 use crate::handshake::{Hello, modern_meta};
@@ -28,6 +28,8 @@ pub(crate) struct Session {
     modern: bool,
     asked: Asked,
     lists: Arc<Lists>,
+    /// The kinds of changes that the server was asked to tell.
+    subscribed: Mutex<HashSet<&'static str>>,
 }
 
 /// What the server offers, from memory until it changes. A list that is being read is shared by
@@ -58,7 +60,8 @@ impl Session {
         lists: Arc<Lists>,
     ) -> Self {
         let Hello { modern, about } = hello;
-        Self { settings, connection, about: Arc::new(about), modern, asked, lists }
+        let subscribed = Mutex::default();
+        Self { settings, connection, about: Arc::new(about), modern, asked, lists, subscribed }
     }
 
     /// Whether the server says that it has such a list.
@@ -81,24 +84,30 @@ impl Session {
     pub(crate) async fn list(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
         let shared = {
             let mut lists = self.lists.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let start = || {
-                let session = Arc::clone(self);
-                async move { listing::read(&session, listing).await }.boxed().shared()
-            };
-            lists.entry(listing).or_insert_with(start).clone()
+            lists.entry(listing).or_insert_with(|| self.start_reading(listing)).clone()
         };
-        let first = shared.peek().is_none();
-        let result = shared.await;
-        match &result {
-            // A failure is not remembered; the next who asks tries again.
-            Err(_) => self.lists.forget(listing),
-            Ok(_) if first => self.subscribe(listing).await,
-            Ok(_) => {}
-        }
-        result
+        shared.await
     }
 
-    /// Asks a modern server to tell when the list changes; legacy ones tell unasked.
+    fn start_reading(self: &Arc<Self>, listing: Listing) -> SharedList {
+        let session = Arc::clone(self);
+        let list = async move {
+            // Before reading, so that no change between the two is missed.
+            session.subscribe(listing).await;
+            let result = listing::read(&session, listing).await;
+            if result.is_err() {
+                // A failure is not remembered; the next who asks tries again.
+                session.lists.forget(listing);
+            }
+            result
+        };
+        let shared = list.in_current_span().boxed().shared();
+        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        tokio::spawn(shared.clone());
+        shared
+    }
+
+    /// Asks a modern server, once, to tell when the list changes; legacy ones tell unasked.
     async fn subscribe(&self, listing: Listing) {
         let changes = self
             .capability(listing.capability())
@@ -109,7 +118,11 @@ impl Session {
             Listing::Prompts => "promptsListChanged",
             Listing::Resources | Listing::Templates => "resourcesListChanged",
         };
-        if self.modern && changes {
+        if !(self.modern && changes) {
+            return;
+        }
+        let first = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        if first {
             let yes = compose::object(&[(key, &truth())]);
             let meta = modern_meta(&self.settings, None);
             let params = compose::object(&[("notifications", &yes), ("_meta", &meta)]);
@@ -218,7 +231,7 @@ impl Session {
         if let Some(answer) = self.asked.at_once(&method) {
             return Ok(answer);
         }
-        if method != "elicitation/create" {
+        if !self.asked.may_ask(&method) {
             return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
         }
         let params = object::get(request, "params");
@@ -235,7 +248,7 @@ impl Session {
                 CallError::OutcomeUnknown { server, reason }
             }
             (RequestError::TimedOut(limit), may_run) => {
-                debug!(%server, ?limit, "no answer in time");
+                debug!(?limit, "no answer in time");
                 CallError::TimedOut { server, limit, may_have_run: may_run == MayRun::Yes }
             }
         }

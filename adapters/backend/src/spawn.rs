@@ -23,6 +23,17 @@ pub(crate) struct Spawned {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     child: Child,
+    /// Its process group, which may outlive it.
+    group: Option<Pid>,
+}
+
+/// How a keeper ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// With the exit code of its server.
+    Code(i32),
+    /// Without having had a say.
+    Killed,
 }
 
 /// Why a server could not be started.
@@ -64,7 +75,7 @@ pub(crate) fn spawn(settings: &StdioSettings) -> Result<Spawned, SpawnError> {
     let mut child = keeper.spawn().map_err(refused)?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
-            Ok(Spawned { keeper: Keeper { child }, stdin, stdout, stderr })
+            Ok(Spawned { keeper: Keeper::new(child), stdin, stdout, stderr })
         }
         _ => Err(refused(std::io::Error::other("its streams are missing"))),
     }
@@ -96,29 +107,37 @@ fn find(settings: &StdioSettings) -> Result<PathBuf, SpawnError> {
 // === impl Keeper ===
 
 impl Keeper {
+    fn new(child: Child) -> Self {
+        let group = pid_of(&child);
+        Self { child, group }
+    }
+
     /// Tells the keeper to end the server and itself.
     pub(crate) fn stop(&self) {
-        if let Some(pid) = self.pid() {
+        if let Some(pid) = pid_of(&self.child) {
             // It may have ended already, which is what we want.
             let _ = rustix::process::kill_process(pid, Signal::TERM);
         }
     }
 
     /// Waits until the keeper has ended; everything below it has ended by then.
-    pub(crate) async fn ended(&mut self) -> Option<i32> {
-        self.child.wait().await.ok().and_then(|status| status.code())
+    pub(crate) async fn ended(&mut self) -> Exit {
+        let status = self.child.wait().await.ok();
+        status.and_then(|status| status.code()).map_or(Exit::Killed, Exit::Code)
     }
 
-    /// The last resort: ends the keeper and its process group at once.
+    /// The last resort: ends the keeper and whoever is left in its process group at once.
     pub(crate) fn kill(&mut self) {
-        if let Some(pid) = self.pid() {
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        // Only once, because the number may be given to others when the group is gone.
+        if let Some(group) = self.group.take() {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
     }
+}
 
-    fn pid(&self) -> Option<Pid> {
-        self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
-    }
+/// The process, as long as it has not been collected.
+fn pid_of(child: &Child) -> Option<Pid> {
+    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
 
 impl Drop for Keeper {

@@ -1,0 +1,123 @@
+//! Servers that die, and what becomes of the calls that they had.
+
+use std::time::Duration;
+
+use capstan_hub::ports::Backend;
+use capstan_model::{CallError, ErrorCode};
+use futures::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::timeout;
+
+use crate::scene::{Scene, shell, until};
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn a_write_in_flight_when_the_server_dies_is_not_sent_again() {
+    for era in ["legacy", "modern"] {
+        let scene = Scene::new(&["--era", era]);
+        let error = scene.call("crash", "{}").await.unwrap_err();
+        assert_eq!((error.code(), error.retryable()), (ErrorCode::OutcomeUnknown, false));
+        let CallError::OutcomeUnknown { reason, .. } = error else { panic!("{error:?}") };
+        assert_eq!(reason, "it exited with code 70", "{era}");
+        assert_eq!(scene.state(), "failed: it exited with code 70");
+        scene.call("echo", "{}").await.unwrap();
+        assert_eq!(scene.received(r#""name":"crash""#).len(), 1, "{era}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_in_flight_when_the_server_dies_is_tried_once_more() {
+    for era in ["legacy", "modern"] {
+        let scene = Scene::new(&["--era", era]);
+        let error = scene.call("crash_read", "{}").await.unwrap_err();
+        assert_eq!((error.code(), error.retryable()), (ErrorCode::Transient, true));
+        assert_eq!(scene.received(r#""name":"crash_read""#).len(), 2, "{era}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_died_is_started_anew_for_the_next_call() {
+    let scene = Scene::new(&[]);
+    assert_eq!(scene.text("count", "{}").await, "1");
+    assert_eq!(scene.text("count", "{}").await, "2");
+    for _ in 0..3 {
+        scene.call("crash", "{}").await.unwrap_err();
+        assert_eq!(scene.text("count", "{}").await, "1");
+    }
+    assert_eq!(scene.state(), "connected");
+}
+
+#[tokio::test]
+async fn a_death_fails_every_call_in_flight_and_counts_as_one_failure() {
+    let scene = Scene::new(&[]);
+    let waiting = join_all((0..20).map(|_| scene.call("hang", "{}")));
+    let crash = async {
+        until(|| scene.received(r#""name":"hang""#).len() == 20).await;
+        scene.call("crash", "{}").await
+    };
+    let (waited, crashed) = tokio::join!(waiting, crash);
+    for result in waited.into_iter().chain([crashed]) {
+        assert_eq!(result.unwrap_err().code(), ErrorCode::OutcomeUnknown);
+    }
+    // Twenty failures in a row would have to wait for half a minute.
+    timeout(Duration::from_secs(10), scene.call("echo", "{}")).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_dies_while_nobody_asks_is_noticed_at_once() {
+    let scene = Scene::of(shell("*'\"tools/list\"'*) answer \"$TOOLS\" ;;"));
+    let pid = scene.pid().await;
+    assert_eq!(scene.state(), "connected");
+    kill(pid);
+    until(|| scene.state() == "failed: it exited with code 137").await;
+    assert_ne!(scene.pid().await, pid);
+    assert_eq!(scene.state(), "connected");
+}
+
+#[tokio::test]
+async fn what_a_server_says_before_it_ends_is_heard() {
+    let arms = r#"
+    *'"tools/list"'*) answer "$TOOLS" ;;
+    *'"tools/call"'*) answer '{"content":[]}'; exit 0 ;;"#;
+    let scene = Scene::of(shell(arms));
+    for _ in 0..20 {
+        assert_eq!(scene.call("do", "{}").await.unwrap(), r#"{"content":[]}"#);
+        until(|| scene.state() == "failed: it exited with code 0").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_talking_to_us_is_ended() {
+    let quits = |how: &str| {
+        let arms = r#"
+        *'"tools/list"'*) answer "$TOOLS" ;;
+        *'"tools/call"'*) HOW; sleep 600 ;;"#;
+        Scene::of(shell(&arms.replace("HOW", how)))
+    };
+    let scene = quits("exec >&-");
+    let pid = scene.pid().await;
+    let error = scene.call("do", "{}").await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
+    assert_eq!(scene.state(), "failed: it closed its output");
+    until(|| !capstan_testkit::alive(pid)).await;
+    let scene = quits("exec <&-");
+    let pid = scene.pid().await;
+    let again = async {
+        until(|| scene.server.state().reason().is_some()).await;
+    };
+    let writing = async {
+        loop {
+            // Nobody reads any more, and some write will be told so.
+            let call = scene.call("do", "{}");
+            drop(timeout(Duration::from_millis(5), call).await);
+        }
+    };
+    tokio::select! {
+        () = again => {}
+        () = writing => {}
+    }
+    until(|| !capstan_testkit::alive(pid)).await;
+}

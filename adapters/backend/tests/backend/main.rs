@@ -1,0 +1,12 @@
+//! Real children, in every mood.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod scene;
+mod eras;
+mod lists;
+mod calls;
+mod deaths;
+mod questions;
+mod failures;
+mod surroundings;
