@@ -1,6 +1,7 @@
 //! Puts a hub together: configuration in, backends and policy out.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,10 +11,12 @@ use capstan_audit::JsonLines;
 use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, Root, StdioServer, StdioSettings};
 use capstan_config::{
-    AuditArguments, Config, Kind, Loaded, Program, Protocol, Server, ServerEntry,
+    AuditArguments, Config, Kind, Loaded, Program, Protocol, Server, ServerEntry, is_secret_name,
+    mask_arguments,
 };
 use capstan_hub::ports::{AuditLog, Backend};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
+use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
 use capstan_policy::{command, environment};
 
@@ -144,7 +147,7 @@ impl Assembly<'_> {
             command: program.command.clone(),
             args: program.args.clone(),
             environment: self.environment(program),
-            secrets: program.env.values().cloned().collect(),
+            secrets: self.secrets(program),
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -172,11 +175,29 @@ impl Assembly<'_> {
         all
     }
 
+    /// What is masked in whatever the server says: what it was given, and what it may have found.
+    fn secrets(&self, program: &Program) -> Vec<Secret<String>> {
+        let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
+        let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
+        let ours = ours.map(|(_, value)| Secret::new(value.clone()));
+        let words = || program.args.iter().map(String::as_str);
+        let hidden = words().zip(mask_arguments(words()));
+        let hidden = hidden.filter_map(|(word, shown)| hidden_part(word, &shown)).map(Secret::new);
+        program.env.values().cloned().chain(ours).chain(hidden).collect()
+    }
+
     fn roots(&self, server: &Server) -> Vec<Root> {
         let workspace = self.world.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
         std::iter::once(workspace.clone()).chain(configured).map(|path| root(&path)).collect()
     }
+}
+
+/// The part of an argument that is not shown.
+fn hidden_part(argument: &str, shown: &str) -> Option<String> {
+    let (before, after) = shown.split_once(MASK)?;
+    let part = argument.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    Some(part.unwrap_or(argument).to_owned())
 }
 
 fn root(path: &Path) -> Root {
@@ -193,7 +214,9 @@ fn file_uri(path: &Path) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 uri.push(char::from(byte));
             }
-            other => uri.push_str(&format!("%{other:02X}")),
+            other => {
+                let _ = write!(uri, "%{other:02X}");
+            }
         }
     }
     uri
@@ -202,6 +225,16 @@ fn file_uri(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hidden_part_of_an_argument_is_found() {
+        let hidden = |argument, shown| hidden_part(argument, shown).unwrap_or_default();
+        assert_eq!(hidden("--key=abc", "--key=***"), "abc");
+        assert_eq!(hidden("abc", "***"), "abc");
+        assert_eq!(hidden("https://me:pw@h", "https://***@h"), "me:pw");
+        assert_eq!(hidden("u://a@h?key=b", "u://***@h?key=***"), "u://a@h?key=b");
+        assert_eq!(hidden_part("--verbose", "--verbose"), None);
+    }
 
     #[test]
     fn a_path_with_anything_in_it_becomes_a_uri() {

@@ -130,7 +130,7 @@ impl Host for LocalHost {
     fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
         let project = self.project_file();
         let (scope, path) = match (scope, project) {
-            (Some(Scope::Project), Some(path)) | (None, Some(path)) => (Scope::Project, path),
+            (Some(Scope::Project) | None, Some(path)) => (Scope::Project, path),
             // Whoever asks for a project file outside a project makes one here.
             (Some(Scope::Project), None) => {
                 (Scope::Project, self.world.here().join(".capstan").join(CONFIG))
@@ -259,10 +259,10 @@ impl Host for LocalHost {
         if in_path {
             return "capstan".to_owned();
         }
-        match own.strip_prefix(self.world.here()) {
+        shell_word(match own.strip_prefix(self.world.here()) {
             Ok(relative) => format!("./{}", relative.display()),
             Err(_) => own.display().to_string(),
-        }
+        })
     }
 
     fn checks(&self, setup: &Setup) -> Vec<Check> {
@@ -288,6 +288,12 @@ impl Host for LocalHost {
         });
         checks
     }
+}
+
+/// A word that a shell reads back as it is.
+fn shell_word(word: String) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
+    if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 fn row(row: &Row) -> AuditRow {

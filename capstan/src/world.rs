@@ -53,10 +53,7 @@ impl World {
         &self.variables
     }
 
-    pub(crate) fn cwd(&self) -> Option<&Path> {
-        Some(&self.cwd)
-    }
-
+    /// The folder we were started in.
     pub(crate) fn here(&self) -> &Path {
         &self.cwd
     }
