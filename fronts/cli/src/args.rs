@@ -214,10 +214,12 @@ pub struct ToolsArgs {
     capstan call everything:echo '{\"message\":\"hi\"}'\n  \
     echo '{\"message\":\"hi\"}' | capstan call everything__echo -")]
 pub struct CallArgs {
+    // The places are given because completions take the arguments apart and join them anew.
     /// The tool, as `server__tool` or `server:tool`
+    #[arg(index = 1)]
     pub tool: String,
     /// Its arguments: key=value words, one JSON object, or `-` for JSON on stdin
-    #[arg(value_name = "ARGUMENTS")]
+    #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
@@ -228,9 +230,10 @@ pub struct CallArgs {
 #[derive(Debug, Args)]
 pub struct WhyArgs {
     /// The tool, as `server__tool` or `server:tool`
+    #[arg(index = 1)]
     pub tool: String,
     /// Its arguments, as for `capstan call`
-    #[arg(value_name = "ARGUMENTS")]
+    #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
 }
 
@@ -313,6 +316,38 @@ pub struct CompletionsArgs {
 pub struct ManArgs {
     /// Write the pages of all commands there
     pub folder: Option<PathBuf>,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Adds options that stand elsewhere on the command line.
+    pub(crate) fn add(&mut self, more: Self) {
+        let Self { config, json, debug, demo, no_mcp, trust_project } = more;
+        self.config.extend(config);
+        self.json |= json;
+        self.debug |= debug;
+        self.demo |= demo;
+        self.no_mcp |= no_mcp;
+        self.trust_project |= trust_project;
+    }
+}
+
+// === impl EntryArgs ===
+
+impl EntryArgs {
+    /// Adds options that stand elsewhere on the command line; of two values the first counts.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.scope = self.scope.or(more.scope);
+        self.transport = self.transport.or(more.transport);
+        self.env.extend(more.env);
+        self.header.extend(more.header);
+        self.timeout = self.timeout.take().or(more.timeout);
+        self.trust |= more.trust;
+        self.description = self.description.take().or(more.description);
+        self.include_tools.extend(more.include_tools);
+        self.exclude_tools.extend(more.exclude_tools);
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -19,6 +19,7 @@ mod form;
 mod answer;
 mod print;
 mod diagnose;
+mod veil;
 mod table;
 mod clean;
 mod waiting;
@@ -32,7 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use complete::command;
 
-use crate::args::Cli;
+use crate::args::{Cli, Options};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::Host;
@@ -45,13 +46,20 @@ use crate::print::Printer;
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let words = commands::add::normalise(words.into_iter().collect());
     let wants_json = words.iter().any(|word| word == "--json");
+    let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
     let matches = Cli::command().try_get_matches_from(words);
     match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => Ok(cli),
+        Ok(mut cli) => match commands::add::lift_options(&mut cli) {
+            Ok(()) => Ok(cli),
+            Err(failure) => {
+                print.failure(&failure);
+                Err(failure.exit)
+            }
+        },
         Err(error) if error.use_stderr() && wants_json => {
             let text = error.render().to_string();
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Printer::json_only().failure(&Failure::usage(message));
+            print.failure(&Failure::usage(message));
             Err(Exit::Usage)
         }
         Err(error) => {
