@@ -115,8 +115,8 @@ impl Assembly<'_> {
             Err(problem) => return absent(ServerState::Failed(problem.to_string())),
         };
         match &server.kind {
-            Kind::Stdio(program) => match self.refused(entry, program) {
-                Some(reason) => absent(ServerState::Failed(reason)),
+            Kind::Stdio(program) => match self.forbids(entry, program) {
+                Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
                 None => Arc::new(StdioServer::new(self.settings(entry, server, program))),
             },
             Kind::Http(_) | Kind::Sse(_) | Kind::Cli(_) | Kind::OpenApi(_) => {
@@ -128,11 +128,12 @@ impl Assembly<'_> {
         }
     }
 
-    fn refused(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
+    /// The rule that keeps the server from being started, if there is one.
+    fn forbids(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
         let allowed = self.config.allowed_commands(&entry.origin.file);
         let runs = command::is_allowed(&program.command, allowed.as_deref());
         let command = &program.command;
-        (!runs).then(|| format!("policy_blocked: `{command}` is not in `mcp.allowed_commands`"))
+        (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {

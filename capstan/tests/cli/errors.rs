@@ -41,12 +41,15 @@ fn an_unknown_tool_or_server_is_not_found_and_the_nearest_is_named() {
     let world = with_fixture();
     let told = |message, hint| Told { exit: 4, code: "not_found", retryable: false, message, hint };
     check(&world, "f__ecko", &told("no tool named `f__ecko`", "did you mean `f__echo`?"));
-    check(&world, "f__zzz", &told("no tool named `f__zzz`", "`capstan tools f` lists its tools"));
+    check(&world, "f__zzz", &told("no tool named `f__zzz`", "`capstan tools` lists"));
     check(&world, "g__echo", &told("no tool named `g__echo`", "`capstan tools` lists"));
     check(&world, "echo", &told("no tool named `echo`", "`capstan tools` lists"));
 
+    let last = last_entry(&world);
+    assert_eq!((&last["code"], &last["item"]), (&"not_found".into(), &"echo".into()));
+
     let world = with(&fixture("linear", &[]));
-    check(&world, "linaer__echo", &told("`linaer__echo`", "did you mean the server `linear`?"));
+    check(&world, "linaer__echo", &told("`linaer__echo`", "did you mean `linear__echo`?"));
 }
 
 #[test]
@@ -55,6 +58,8 @@ fn arguments_that_do_not_fit_are_invalid_input() {
         |message, hint| Told { exit: 2, code: "invalid_input", retryable: false, message, hint };
     let world = with_fixture();
     check(&world, "f__add a=x", &told("`a` cannot be `x`", "`capstan tools f__add`"));
+    let last = last_entry(&world);
+    assert_eq!((&last["code"], &last["item"]), (&"invalid_input".into(), &"add".into()));
     check(&world, "f__rpc_error code=-32602", &told("as you wish", ""));
 }
 

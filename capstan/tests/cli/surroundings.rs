@@ -146,7 +146,7 @@ fn only_commands_that_are_listed_are_started() {
     let entry = fixture("f", &[]);
     let command = quoted(binary("capstan-fixture").to_str().unwrap());
     let allow = |list: &str| with(&format!("[mcp]\nallowed_commands = [{list}]\n\n{entry}"));
-    let ended = ends_with(run(&allow("\"npx\", \"capstan-fixture\""), "call f__echo --json"), 7);
-    says(&failure(&ended).1, "policy_blocked");
+    let ended = ends_with(run(&allow("\"npx\", \"capstan-fixture\""), "call f__echo --json"), 6);
+    says(&failure(&ended).1, "mcp.allowed_commands");
     ends_with(run(&allow(&command), "call f__echo"), 0);
 }

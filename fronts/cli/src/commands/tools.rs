@@ -3,13 +3,13 @@
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView, names};
 use capstan_hub::ports::Listing;
-use capstan_model::{Front, ServerName};
+use capstan_model::{Caller, Front, ServerName};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::ToolsArgs;
 use crate::clean::clean;
-use crate::context::{Context, find_server, nearest};
+use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::Setup;
 use crate::print::width;
@@ -90,7 +90,9 @@ async fn of_server(
 }
 
 async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
-    let view = find_tool(context, hub, name).await?;
+    let waiting = Waiting::new(context.print, &format!("looking for `{name}`"));
+    let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
+    drop(waiting);
     if context.print.wants_json() {
         context.print.json(&row(&view));
         return Ok(Exit::Ok);
@@ -106,33 +108,6 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
         clean(&pretty)
     ));
     Ok(Exit::Ok)
-}
-
-/// One tool by its id; starts its server.
-pub(super) async fn find_tool(
-    context: &Context,
-    hub: &Hub,
-    name: &str,
-) -> Result<ToolView, Failure> {
-    let unknown = || Failure::not_found(format!("no tool named `{name}`"));
-    let id = hub.id_of(name).ok_or_else(|| {
-        let server = name.split(['_', ':', '.']).next().unwrap_or_default();
-        match nearest(server, hub.backends.keys().map(ServerName::as_str)) {
-            Some(near) => unknown().hint(format!("did you mean the server `{near}`?")),
-            None => unknown().hint("`capstan tools` lists what there is"),
-        }
-    })?;
-    let backend = hub.backends.get(&id.server).ok_or_else(unknown)?;
-    let waiting = Waiting::new(context.print, &format!("starting `{}`", id.server));
-    let items = backend.list(Listing::Tools).await?;
-    drop(waiting);
-    match items.iter().find(|item| item.name == id.item) {
-        Some(item) => Ok(ToolView::new(&hub.policy, &id.server, item)),
-        None => Err(match nearest(&id.item, names(&items)) {
-            Some(near) => unknown().hint(format!("did you mean `{}__{near}`?", id.server)),
-            None => unknown().hint(format!("`capstan tools {}` lists its tools", id.server)),
-        }),
-    }
 }
 
 fn show(context: &Context, tools: &[ToolView]) {

@@ -24,8 +24,7 @@ struct Explained {
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    let open = capstan_wire::Json::empty_object();
-    let arguments = read_arguments(&args.arguments, &open, &args.tool)?;
+    let arguments = read_arguments(&args.arguments, &args.tool)?;
     let caller = Caller::operator(Front::Cli);
     let call = Call::new(caller, Target::tool(args.tool.clone()), Some(&arguments));
     let waiting = Waiting::new(context.print, "starting the server");
