@@ -32,6 +32,11 @@ impl World {
         };
         let variables = std::env::vars_os().filter_map(text).collect();
         let base = choose_base_strategy().context("HOME is not set")?;
+        anyhow::ensure!(
+            base.home_dir().is_absolute(),
+            "HOME is `{}`, which is not an absolute path",
+            base.home_dir().display()
+        );
         let own = |folder: PathBuf| folder.join("capstan");
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
         Ok(Self {

@@ -106,7 +106,7 @@ fn check_tells_programs_place_key_and_remedy() {
 fn check_of_a_sound_file_says_so() {
     let world = with("[servers.a]\ncommand = \"npx\"\n");
     let ended = ends_with(run(&world, "config check"), 0);
-    assert_eq!(ended.stderr, "1 servers, 0 errors, 0 warnings\n");
+    assert_eq!(ended.stderr, "1 server, 0 errors, 0 warnings\n");
     assert_eq!(ok_json(&world, "config check"), json!({ "problems": [] }));
 }
 

@@ -185,7 +185,7 @@ impl CallError {
                 Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
             }
             Self::Unreachable { server, .. } | Self::OutcomeUnknown { server, .. } => {
-                Some(format!("`capstan doctor {server}` starts it and says what is wrong"))
+                Some(format!("`capstan doctor {server}` says more"))
             }
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))

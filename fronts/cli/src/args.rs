@@ -87,7 +87,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan add time uvx mcp-server-time\n  \
-    capstan add -e API_KEY=123 files npx -y @modelcontextprotocol/server-filesystem .\n  \
+    capstan add -e DEBUG=1 files npx -y @modelcontextprotocol/server-filesystem .\n  \
     capstan add --transport http docs https://example.com/mcp --header 'X-Key: abc'")]
 pub struct AddArgs {
     /// Options of the entry.
@@ -218,7 +218,7 @@ pub struct CallArgs {
     /// The tool, as `server__tool` or `server:tool`
     #[arg(index = 1)]
     pub tool: String,
-    /// Its arguments: key=value words, one JSON object, or `-` for JSON on stdin
+    /// Its arguments: key=value or key:=JSON words, one JSON object, or `-` for JSON on stdin
     #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values

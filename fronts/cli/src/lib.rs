@@ -58,7 +58,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
         },
         Err(error) if error.use_stderr() && wants_json => {
             let text = error.render().to_string();
-            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+            let message = lines.join(" ").replace("  ", " ");
+            let message = message.trim_start_matches("error: ");
             print.failure(&Failure::usage(message));
             Err(Exit::Usage)
         }
@@ -78,6 +80,10 @@ pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
         () = interrupted() => Ok(Exit::Interrupted),
     };
     context.close().await;
+    if let Some(reason) = print::lost() {
+        context.print.error(&format!("the output could not be written: {reason}"));
+        return Exit::Internal;
+    }
     match result {
         Ok(exit) => exit,
         Err(failure) => {

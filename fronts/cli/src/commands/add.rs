@@ -8,7 +8,7 @@ use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarge
 use clap::Parser;
 
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
-use crate::context::Context;
+use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 
 /// Words that `add` would misread otherwise: `mcp` before a verb is an alias of nothing, and the
@@ -56,10 +56,13 @@ pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     let scope = args.entry.scope.map(scope_of);
     let file = context.host.target(scope, &context.options)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
-    let path = file.path.display();
-    let scope = file.scope;
-    context.print.note(&format!("added `{}` to {path} ({})", args.name, scope_word(scope)));
-    context.print.note(&format!("next: `capstan tools {}` lists what it offers", slug(&args.name)));
+    let setup = context.host.load(&context.options)?;
+    let entry = find_server(&setup, &args.name)?;
+    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    let slug = entry.name.as_str();
+    let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
+    context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
+    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
     }
@@ -179,12 +182,6 @@ pub(crate) fn scope_word(scope: Scope) -> &'static str {
         Scope::Project => "project",
         Scope::User => "user",
     }
-}
-
-fn slug(name: &str) -> String {
-    let own = name.parse::<capstan_model::ServerName>().ok();
-    let slug = own.or_else(|| capstan_model::ServerName::from_display(name));
-    slug.map_or_else(|| name.to_owned(), |slug| slug.to_string())
 }
 
 impl From<EditError> for Failure {

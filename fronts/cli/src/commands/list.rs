@@ -57,10 +57,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     if context.print.wants_json() {
         context.print.json(&rows);
     } else if rows.is_empty() {
-        context.print.note("no servers are configured");
-        context
-            .print
-            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+        context.say_no_servers(&setup);
     } else {
         show(context, &rows);
     }

@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     match &args.name {
-        None => all(context, hub, args).await,
+        None => all(context, &setup, hub, args).await,
         Some(name) => match hub.id_of(name) {
             Some(_) => one(context, hub, name).await,
             None => of_server(context, &setup, hub, name).await,
@@ -41,7 +41,12 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
     }
 }
 
-async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Failure> {
+async fn all(
+    context: &Context,
+    setup: &Setup,
+    hub: &Hub,
+    args: &ToolsArgs,
+) -> Result<Exit, Failure> {
     let waiting = Waiting::new(context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
@@ -57,10 +62,7 @@ async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Fai
     show(context, &tools);
     tell_missing(context, hub, &gathered);
     if hub.backends.is_empty() {
-        context.print.note("no servers are configured");
-        context
-            .print
-            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+        context.say_no_servers(setup);
     } else if context.options.demo {
         let program = context.host.program();
         context.print.note("\nnext, call one of them:");
