@@ -15,7 +15,7 @@ use capstan_config::{Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::Clock;
-use capstan_model::ServerName;
+use capstan_model::{Kind, ServerName};
 use serde_json::Value;
 
 use crate::assemble::{self, Approve, audit_path};
@@ -96,8 +96,13 @@ impl LocalHost {
         Ok(sources)
     }
 
-    fn names_file(&self) -> PathBuf {
-        self.world.cache().join("names.json")
+    fn names_file(&self, kind: Kind) -> PathBuf {
+        let file = match kind {
+            Kind::Tool => "names.json",
+            Kind::Resource => "resources.json",
+            Kind::Prompt => "prompts.json",
+        };
+        self.world.cache().join(file)
     }
 
     fn reader(&self, setup: &Setup) -> Result<Reader, Failure> {
@@ -236,18 +241,18 @@ impl Host for LocalHost {
         }
     }
 
-    fn remember(&self, server: &ServerName, tools: Vec<String>) {
+    fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
         // Completions are a convenience; that they cannot be kept is no reason to fail.
-        drop(capstan_files::edit(&self.names_file(), |text| {
+        drop(capstan_files::edit(&self.names_file(kind), |text| {
             let mut names: BTreeMap<String, Vec<String>> =
                 serde_json::from_str(text).unwrap_or_default();
-            names.insert(server.to_string(), tools);
+            names.insert(server.to_string(), new);
             serde_json::to_string(&names)
         }));
     }
 
-    fn remembered(&self) -> Vec<(String, Vec<String>)> {
-        let text = read_file(&self.names_file()).ok().flatten().unwrap_or_default();
+    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)> {
+        let text = read_file(&self.names_file(kind)).ok().flatten().unwrap_or_default();
         let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
         names.into_iter().collect()
     }

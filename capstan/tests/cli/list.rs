@@ -36,10 +36,10 @@ fn c72_a_list_shows_name_target_and_state() {
     let ended = ends_with(run(&world, "list"), 0);
     world.snapshots().bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
-        SERVER     STATE       TOOLS  SCOPE  TARGET
-        ○ bad      failed      -      user   /nowhere/bad
-        ◐ hanging  connecting  -      user   [BIN]/capstan-fixture --silent
-        ● good     connected   18     user   [BIN]/capstan-fixture --era legacy --instructions Be kind.
+        SERVER     STATE       TOOLS  TOKENS  SCOPE  TARGET
+        ○ bad      failed      -      -       user   /nowhere/bad
+        ◐ hanging  connecting  -      -       user   [BIN]/capstan-fixture --silent
+        ● good     connected   18     816     user   [BIN]/capstan-fixture --era legacy --instructions Be kind.
         ");
         insta::assert_snapshot!(ended.stderr, @"
         ○ bad: command `/nowhere/bad` was not found in PATH; install `/nowhere/bad`, or correct `command` under `[servers.bad]`
@@ -54,10 +54,20 @@ fn a_list_has_its_shape_for_programs() {
     let keys = |name: &str| -> Vec<String> {
         row(&listed, "name", name).as_object().unwrap().keys().cloned().collect()
     };
-    let always = ["name", "transport", "state", "tools", "resources", "prompts", "target", "scope"];
+    let always = [
+        "name",
+        "transport",
+        "state",
+        "tools",
+        "resources",
+        "prompts",
+        "target",
+        "scope",
+        "tokens",
+    ];
     assert_eq!(keys("good"), always);
-    assert_eq!(keys("bad")[..8], always);
-    assert_eq!(keys("bad")[8..], ["error"]);
+    assert_eq!(keys("bad")[..9], always);
+    assert_eq!(keys("bad")[9..], ["error"]);
     assert_eq!(column(&listed, "state"), ["failed", "connecting", "connected"]);
     let good = row(&listed, "name", "good");
     let counts = json!([good["tools"], good["resources"], good["prompts"]]);

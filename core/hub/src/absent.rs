@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use crate::Answer;
+use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 use crate::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 
@@ -71,6 +72,10 @@ impl Backend for Absent {
         _: &'a Ticket,
         _: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        ready(self.refusal()).boxed()
+    }
+
+    fn complete<'a>(&'a self, _: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
         ready(self.refusal()).boxed()
     }
 

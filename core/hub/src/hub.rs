@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 
 use crate::catalog::ToolView;
 use crate::pipeline::{self, Screened};
-use crate::ports::{AuditLog, Backend, Clock, Operator};
+use crate::ports::{AuditLog, Backend, Clock, Item, Operator};
 use crate::{Call, Session};
 
 /// Everything a call may need on its way.
@@ -78,6 +78,17 @@ impl Hub {
         let call = Call::new(caller.clone(), Target::tool(name), None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok(ToolView::new(&self.policy, &server, &item))
+    }
+
+    /// The prompt that a name in any spelling stands for; connects to its server, and to no other.
+    pub async fn find_prompt(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<(ItemId, Item), CallError> {
+        let call = Call::new(caller.clone(), Target::prompt(name), None);
+        let (server, item) = pipeline::find(self, call).await?;
+        Ok((ItemId { server, item: item.name.clone() }, item))
     }
 
     /// Writes down a call that its front could not put together, and gives the reason back.

@@ -168,8 +168,8 @@ impl CallError {
     /// What the reader can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Unknown { nearest, .. } => match nearest.as_slice() {
-                [] => Some("`capstan tools` lists what there is".to_owned()),
+            Self::Unknown { kind, nearest, .. } => match nearest.as_slice() {
+                [] => Some(format!("`capstan {}s` lists what there is", kind.as_str())),
                 names => Some(format!("did you mean {}?", quoted_list(names))),
             },
             Self::InvalidArguments { item, .. } => {

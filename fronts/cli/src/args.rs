@@ -1,9 +1,13 @@
 //! What can be typed. The doc comments are the help.
 
+mod items;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 
 /// One hub for every MCP server.
 ///
@@ -66,6 +70,14 @@ pub enum Command {
     Tools(ToolsArgs),
     /// Call a tool
     Call(CallArgs),
+    /// List the resources of all servers, or their templates
+    Resources(ResourcesArgs),
+    /// Read a resource
+    Read(ReadArgs),
+    /// List the prompts of all servers, or show one prompt
+    Prompts(PromptsArgs),
+    /// Get the messages of a prompt
+    Prompt(PromptArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
     /// Show the audit log
@@ -229,7 +241,7 @@ pub struct CallArgs {
 /// `capstan why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// The tool, as `server__tool` or `server:tool`
+    /// The tool or prompt, as `server__tool` or `server:tool`; a resource as `@server:uri`
     #[arg(index = 1)]
     pub tool: String,
     /// Its arguments, as for `capstan call`

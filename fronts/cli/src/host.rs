@@ -8,7 +8,7 @@ use std::sync::Arc;
 use capstan_config::edit::EditError;
 use capstan_config::{Loaded, Scope, SourceFile};
 use capstan_hub::Hub;
-use capstan_model::ServerName;
+use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -50,11 +50,11 @@ pub trait Host: Send + Sync {
     /// Checks the audit log's chain; how many entries are whole.
     fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure>;
 
-    /// Keeps the names of a server's tools, for completions.
-    fn remember(&self, server: &ServerName, tools: Vec<String>);
+    /// Keeps the names of a server's tools, resources or prompts, for completions.
+    fn remember(&self, kind: Kind, server: &ServerName, names: Vec<String>);
 
-    /// The names of tools that were kept.
-    fn remembered(&self) -> Vec<(String, Vec<String>)>;
+    /// The names that were kept, by server.
+    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)>;
 
     /// How the user can call us again: `capstan`, or a path.
     fn program(&self) -> String;

@@ -45,6 +45,7 @@ use crate::print::Printer;
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let words = commands::add::normalise(words.into_iter().collect());
+    let words = commands::prompt::normalise(words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
     let matches = Cli::command().try_get_matches_from(words);

@@ -63,6 +63,12 @@ impl Printer {
         note_loss(written.and_then(|()| out.flush()));
     }
 
+    /// Prints data exactly as it is.
+    pub(crate) fn raw(self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        drop(out.write_all(bytes).and_then(|()| out.flush()));
+    }
+
     /// Prints data as JSON.
     pub(crate) fn json(self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {

@@ -18,7 +18,7 @@ use crate::print::{stderr_is_terminal, stdin_is_terminal};
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
-    let elicit = elicit(args)?;
+    let elicit = elicit(args.elicit.as_deref())?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
@@ -72,9 +72,9 @@ fn read_stdin() -> std::io::Result<String> {
 }
 
 /// How questions of the server are answered: by a person if there is one, else no.
-fn elicit(args: &CallArgs) -> Result<Elicit, Failure> {
+pub(super) fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
     let person = stdin_is_terminal() && stderr_is_terminal();
-    match args.elicit.as_deref() {
+    match choice {
         None | Some("ask") if person => Ok(Elicit::Ask),
         None | Some("decline") => Ok(Elicit::Decline),
         Some("defaults") => Ok(Elicit::Defaults),

@@ -7,7 +7,7 @@ use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::Listing;
-use capstan_model::{ServerName, ServerState};
+use capstan_model::{Front, ServerName, ServerState};
 use futures::future::{join, join_all};
 use serde::Serialize;
 
@@ -34,6 +34,7 @@ struct Row {
     prompts: Option<usize>,
     target: String,
     scope: &'static str,
+    tokens: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip)]
@@ -108,6 +109,10 @@ fn row(
         prompts: prompts.get(&entry.name).copied(),
         target,
         scope: scope_word(entry.origin.scope),
+        tokens: tools
+            .lists
+            .get(&entry.name)
+            .map(|items| hub.tokens(&entry.name, items, Front::Cli)),
         error: trouble(&state),
         glyph: state.name().glyph().as_str(),
     })
@@ -130,12 +135,14 @@ fn show(context: &Context, rows: &[Row]) {
                 format!("{} {}", row.glyph, row.name),
                 row.state.to_owned(),
                 number(row.tools),
+                number(row.tokens),
                 row.scope.to_owned(),
                 row.target.clone(),
             ]
         })
         .collect();
-    context.print.data(&table(&["SERVER", "STATE", "TOOLS", "SCOPE", "TARGET"], &cells, width()));
+    let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "SCOPE", "TARGET"];
+    context.print.data(&table(&headers, &cells, width()));
     for row in rows {
         if let Some(error) = &row.error {
             context.print.note(&format!("{} {}: {error}", row.glyph, row.name));

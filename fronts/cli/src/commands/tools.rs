@@ -3,7 +3,7 @@
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView, names};
 use capstan_hub::ports::Listing;
-use capstan_model::{Caller, Front, ServerName};
+use capstan_model::{Caller, Front, Kind, ServerName};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -148,7 +148,7 @@ fn row(tool: &ToolView) -> Row<'_> {
 }
 
 /// Says which servers are missing from the list, and why.
-fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
+pub(super) fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
     for (server, error) in &gathered.failed {
         let disabled = hub
             .backends
@@ -171,6 +171,6 @@ fn remember(context: &Context, gathered: &Gathered) {
         return;
     }
     for (server, items) in &gathered.lists {
-        context.host.remember(server, names(items).map(ToOwned::to_owned).collect());
+        context.host.remember(Kind::Tool, server, names(items).map(ToOwned::to_owned).collect());
     }
 }
