@@ -24,6 +24,9 @@ use crate::clock::SystemClock;
 use crate::policy;
 use crate::world::World;
 
+/// Bytes that make about one token, for limits that are given in tokens.
+const TOKEN: u64 = 4;
+
 /// Which project files count as approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approve {
@@ -46,7 +49,7 @@ pub(crate) fn hub(world: &World, loaded: &Loaded, approve: Approve) -> anyhow::R
         policy: Arc::new(policy),
         audit: audit(world, config)?,
         clock: Arc::new(SystemClock::new()),
-        limits: limits(config),
+        limits: limits(loaded),
         open_questions: Arc::new(AtomicUsize::new(0)),
     })
 }
@@ -74,9 +77,13 @@ impl AuditLog for NoAudit {
     fn record(&self, _: Entry) {}
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(loaded: &Loaded) -> Limits {
+    let config = &loaded.config;
+    let by_tokens = loaded.environment.max_output_tokens.map(|tokens| u64::from(tokens) * TOKEN);
+    let max_answer =
+        by_tokens.map_or(config.screen.max_answer, |most| most.min(config.screen.max_answer));
     Limits {
-        max_answer: usize::try_from(config.screen.max_answer).unwrap_or(usize::MAX),
+        max_answer: usize::try_from(max_answer).unwrap_or(usize::MAX),
         quota: config.tools.max_tool_calls_per_session,
         question_wait: config.mcp.elicitation_timeout,
         max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),

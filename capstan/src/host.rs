@@ -11,6 +11,7 @@ use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
     Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Setup,
 };
+use capstan_config::edit::EditError;
 use capstan_config::{Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
@@ -147,12 +148,13 @@ impl Host for LocalHost {
     }
 
     fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure> {
-        let approve = match self.approval(file)? {
-            Approval::Approved => file.scope == Scope::Project,
-            Approval::NotNeeded => file.scope == Scope::Project && !file.path.exists(),
-            Approval::Changed { .. } | Approval::Unknown { .. } => false,
-        };
-        let edited = capstan_files::edit(&file.path, change).map_err(|error| match error {
+        let (mut before, mut after) = (String::new(), String::new());
+        let edited = capstan_files::edit(&file.path, |text| {
+            let new = change(text)?;
+            (before, after) = (text.to_owned(), new.clone());
+            Ok(new)
+        });
+        let edited = edited.map_err(|error: EditFileError<EditError>| match error {
             EditFileError::Edit { cause, path } => {
                 let failure = Failure::from(cause);
                 let message = format!("{} ({})", failure.message, path.display());
@@ -160,11 +162,16 @@ impl Host for LocalHost {
             }
             EditFileError::File(error) => file_failure(&error),
         })?;
-        // What the user has just written is approved, together with what was approved before.
-        if approve && let Some(text) = read_file(&edited.path)? {
-            let now = SystemClock::new().now();
-            let approvals = self.approvals()?;
-            approvals.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))?;
+        if file.scope != Scope::Project {
+            return Ok(());
+        }
+        // What the user has just written is approved, together with what was approved before;
+        // both texts are those that the lock was held over.
+        let status = self.approvals()?.status(&file.path, &before);
+        let known = status.map_err(|error| approvals_failure(&error))?;
+        let was_approved = known == capstan_files::Approval::Approved;
+        if was_approved || edited.change == capstan_files::Change::Created {
+            self.approve(file, &after)?;
         }
         Ok(())
     }
@@ -195,10 +202,9 @@ impl Host for LocalHost {
         })
     }
 
-    fn approve(&self, file: &ConfigFile) -> Result<(), Failure> {
-        let text = read_file(&file.path)?.unwrap_or_default();
+    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), Failure> {
         let now = SystemClock::new().now();
-        self.approvals()?.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))
+        self.approvals()?.approve(&file.path, text, now).map_err(|error| approvals_failure(&error))
     }
 
     fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure> {
@@ -332,5 +338,5 @@ fn approvals_failure(error: &ApprovalsError) -> Failure {
 }
 
 fn audit_failure(error: &capstan_audit::AuditError) -> Failure {
-    Failure { exit: Exit::Internal, ..explained(error, error.hint()) }
+    Failure { exit: Exit::Internal, code: "internal", ..explained(error, error.hint()) }
 }

@@ -35,8 +35,8 @@ pub trait Host: Send + Sync {
     /// How the user stands to the project's file.
     fn approval(&self, file: &ConfigFile) -> Result<Approval, Failure>;
 
-    /// Approves the project's file as it is now.
-    fn approve(&self, file: &ConfigFile) -> Result<(), Failure>;
+    /// Approves the project's file with exactly this text, which the user has seen.
+    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), Failure>;
 
     /// Takes an approval back; whether there was one.
     fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure>;

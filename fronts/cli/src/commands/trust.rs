@@ -21,7 +21,7 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> 
         context.print.note(&format!("{path} {text}"));
         return Ok(Exit::Ok);
     }
-    let shown = match context.host.approval(&file)? {
+    let (shown, seen) = match context.host.approval(&file)? {
         Approval::NotNeeded => {
             return Err(Failure::not_found(format!("there is no {path} to approve")));
         }
@@ -29,9 +29,10 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> 
             context.print.note(&format!("{path} is approved as it is"));
             return Ok(Exit::Ok);
         }
-        Approval::Unknown { now } => now,
+        Approval::Unknown { now } => (now.clone(), now),
         Approval::Changed { before, now } => {
-            TextDiff::from_lines(&before, &now).unified_diff().context_radius(3).to_string()
+            let diff = TextDiff::from_lines(&before, &now);
+            (diff.unified_diff().context_radius(3).to_string(), now)
         }
     };
     context.print.note(&format!("{path}:\n"));
@@ -39,7 +40,8 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> 
     if !(args.yes || confirmed()?) {
         return Err(Failure::new(Exit::Denied, "policy_blocked", "not approved"));
     }
-    context.host.approve(&file)?;
+    // What was seen, not what is there by now: the file may have changed during the question.
+    context.host.approve(&file, &seen)?;
     context.print.note(&format!("approved {path}"));
     Ok(Exit::Ok)
 }
