@@ -1,8 +1,11 @@
 //! What files of one program have to say about each other.
 
-use crate::dialect::{Dialect, Kin};
+use crate::dialect::{Dialect, Kin, SwitchedOff};
+use crate::expand::join;
 use crate::problem::Problem;
 use crate::read::Part;
+use crate::read::file::ShownServer;
+use crate::show::Shown;
 use crate::source::{Scope, SourceFile};
 
 /// Leaves out the files that others replace, and switches off what others switch off.
@@ -16,19 +19,31 @@ pub(crate) fn settle(parts: &mut [(&SourceFile, Part)]) {
             }
         }
     }
-    let off: Vec<String> =
-        parts.iter().flat_map(|(_, part)| part.manner.switched_off.clone()).collect();
+    let off: Vec<SwitchedOff> = parts
+        .iter_mut()
+        .flat_map(|(_, part)| std::mem::take(&mut part.manner.switched_off))
+        .collect();
     for (file, part) in parts {
-        let shared = part.dialect == Some(Dialect::Claude) && file.scope == Scope::Project;
-        for server in part.servers.iter_mut().filter(|_| shared) {
-            if off.contains(&server.entry.display) {
-                server.entry.enabled = false;
-                if let Ok(server) = &mut server.entry.status {
-                    server.enabled = false;
-                }
+        if part.dialect != Some(Dialect::Claude) || file.scope != Scope::Project {
+            continue;
+        }
+        for server in &mut part.servers {
+            if let Some(off) = off.iter().find(|off| off.name == server.entry.display) {
+                switch_off(server, off);
             }
         }
     }
+}
+
+fn switch_off(server: &mut ShownServer, off: &SwitchedOff) {
+    server.entry.enabled = false;
+    if let Ok(server) = &mut server.entry.status {
+        server.enabled = false;
+    }
+    let key = join(&join("servers", &server.entry.display), "enabled");
+    server.shown.retain(|shown| shown.key != key);
+    let (value, origin) = (false.to_string(), off.origin.to_string());
+    server.shown.push(Shown { key, value, origin });
 }
 
 /// Caliban's older file counts only where no settings name a server.

@@ -5,8 +5,9 @@
 
 use std::cmp::Reverse;
 
-use capstan_model::Verdict;
+use capstan_model::{ServerName, Verdict};
 use capstan_policy::DefaultRule;
+use indexmap::IndexMap;
 
 use crate::config::{CommandList, Config, DefaultSetting};
 use crate::dialect::Dialect;
@@ -16,6 +17,7 @@ use crate::problem::{Problem, Severity};
 use crate::read::server::Limits;
 use crate::read::{Part, Setting, Tables};
 use crate::rule::{Reach, Rules};
+use crate::server::ServerEntry;
 use crate::show::{self, Shown};
 use crate::source::{Origin, Scope, SourceFile, Surroundings};
 use crate::units::{show_duration, show_size};
@@ -72,7 +74,10 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
                 loaded.config.servers.insert(name, server.entry);
             }
         }
-        if let (Some(rule), Some(dialect)) = (part.manner.default, part.dialect) {
+        // A project does not get by being written in some dialect what it would have to ask for.
+        if let (Some(rule), Some(dialect)) = (part.manner.default, part.dialect)
+            && file.scope != Scope::Project
+        {
             implied.push(Implied { rule, dialect, origin: file.origin(&(0..0)) });
         }
         tables.push(part.tables);
@@ -223,9 +228,25 @@ fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
         merge.note_or("mcp.elicitation_timeout", timeout, mcp.elicitation_timeout, |time| {
             show::text(&show_duration(*time))
         });
+    silence(&mut config.servers, merge.tables);
+    let mcp = &mut config.mcp;
     let queue = merge.smallest(|tables| &tables.elicitation_queue, Some(mcp.elicitation_queue));
     mcp.elicitation_queue =
         merge.note_or("mcp.elicitation_queue", queue, mcp.elicitation_queue, u32::to_string);
+}
+
+/// Keeps a project's servers from asking where the user or the machine says that none may.
+fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
+    let settings = tables.iter().filter_map(|tables| tables.elicitation_enabled.as_ref());
+    let mut others = settings.filter(|setting| setting.origin.scope != Scope::Project);
+    if others.all(|setting| setting.value) {
+        return;
+    }
+    for entry in servers.values_mut().filter(|entry| entry.origin.scope == Scope::Project) {
+        if let Ok(server) = &mut entry.status {
+            server.elicitation = Some(false);
+        }
+    }
 }
 
 fn audit(config: &mut Config, merge: &mut Merge<'_>) {

@@ -4,6 +4,7 @@ use crate::expand::join;
 use crate::problem::Problem;
 use crate::tree::{Entry, Table};
 
+use super::SwitchedOff;
 use super::login::Words;
 use super::one::{Keys, One, To, Unit, number};
 use super::work::Work;
@@ -24,6 +25,11 @@ const KEYS: Keys = &[
     ("description", To::Key("description")),
     ("disabled", To::Key("disabled")),
     ("enabled", To::Key("enabled")),
+    // Other programs that share the file have these.
+    ("tools", To::ByHand),
+    ("disabledTools", To::Tools("hide")),
+    ("alwaysAllow", To::Note("what runs without asking is for `permissions` to say")),
+    ("autoApprove", To::Note("what runs without asking is for `permissions` to say")),
 ];
 
 const LOGIN: Words = &[
@@ -60,13 +66,19 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
     for table in project.into_iter().chain([work.raw]) {
         let off = table.get("disabledMcpjsonServers").and_then(|entry| entry.node.as_list());
-        let names = off.into_iter().flatten().filter_map(|node| node.as_text());
-        work.manner.switched_off.extend(names.map(str::to_owned));
+        for node in off.unwrap_or_default() {
+            if let Some(name) = node.as_text().map(str::to_owned) {
+                let origin = work.file.origin(&node.span);
+                work.manner.switched_off.push(SwitchedOff { name, origin });
+            }
+        }
     }
 }
 
 fn finish(one: &mut One<'_>, project: Option<&Table>, path: &str) {
-    one.kind("type", &[("streamable-http", "http"), ("streamable_http", "http")]);
+    let words = [("streamable-http", "http"), ("streamable_http", "http"), ("local", "stdio")];
+    one.kind("type", &words);
+    one.tools_or_all("tools");
     if one.raw.get("url").is_some()
         && one.raw.get("type").is_none()
         && one.text("command").is_none()

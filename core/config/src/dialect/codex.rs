@@ -158,10 +158,11 @@ fn approvals(one: &mut One<'_>) -> Vec<Lift> {
 fn approval(one: &mut One<'_>, key: &str, mode: &Node, pattern: &str) -> Option<Lift> {
     match mode.as_text() {
         Some("auto") => None,
-        Some("approve") => one.lift(key, pattern),
+        Some("approve") => one.lift(join(&one.path, key), &mode.span, pattern),
         // Asking for more than writes is the stricter reading.
         Some("prompt" | "writes") => {
-            one.rule("ask", key, Node::text(pattern, mode.span.clone()));
+            let path = join(&one.path, key);
+            one.rule("ask", path, Node::text(pattern, mode.span.clone()));
             None
         }
         Some(_) | None => {

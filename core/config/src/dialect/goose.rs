@@ -32,6 +32,7 @@ const INSIDE: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
 pub(super) fn read(work: &mut Work<'_>) {
     work.manner.forms = Forms::Spaced;
     work.slips(&["extensions"]);
+    mode(work);
     let Some(extensions) = work.table("extensions") else { return };
     for (id, entry) in &extensions.entries {
         let path = join("extensions", id);
@@ -48,6 +49,26 @@ pub(super) fn read(work: &mut Work<'_>) {
             work.add(one);
         }
     }
+}
+
+/// How much goose asks.
+fn mode(work: &mut Work<'_>) {
+    let Some(entry) = work.raw.get("GOOSE_MODE") else { return };
+    let ours = match entry.node.as_text() {
+        Some("approve") => "ask",
+        Some("smart_approve") => "ask-writes",
+        Some("chat") => "deny",
+        Some("auto") => "allow",
+        Some(_) | None => {
+            let problem = Problem::error("`GOOSE_MODE` is not a mode of goose")
+                .help("use `approve`, `smart_approve`, `chat` or `auto`");
+            work.report.add(problem, "GOOSE_MODE", &entry.node.span);
+            return;
+        }
+    };
+    let mut entry = entry.clone();
+    entry.node = Node::text(ours, entry.node.span.clone());
+    work.put("permissions", "default", "GOOSE_MODE".to_owned(), &entry);
 }
 
 /// Says of an extension that only goose can run it, unless it is off anyway.
@@ -74,6 +95,9 @@ fn finish(one: &mut One<'_>) {
     }
     if one.raw.get("uri").is_some() && one.raw.get("cmd").is_none() {
         // There they only fill in headers, and ours come from the environment.
+        if one.out.table("env").is_some_and(|env| env.entries.is_empty()) {
+            one.out.entries.shift_remove("env");
+        }
         one.drop_keys(&["env"], "uri");
     } else {
         keys(one);

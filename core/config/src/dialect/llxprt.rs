@@ -116,7 +116,7 @@ fn finish(one: &mut One<'_>) -> Option<Lift> {
     provider(one);
     include(one);
     match one.raw.get("trust").map(|entry| entry.node.as_bool()) {
-        Some(Some(true)) => one.lift("trust", "*"),
+        Some(Some(true)) => one.lift(join(&one.path, "trust"), &one.span("trust"), "*"),
         Some(Some(false)) | None => None,
         Some(None) => {
             let message = format!("`{}` must be true or false", join(&one.path, "trust"));

@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::expand::forms::Forms;
 use crate::expand::{Inputs, MissingEnv};
 use crate::problem::Problem;
-use crate::source::{SourceFile, Surroundings};
+use crate::source::{Origin, SourceFile, Surroundings};
 use crate::syntax::Syntax;
 use crate::tree::Table;
 
@@ -94,7 +94,14 @@ pub(crate) struct Manner {
     /// What only the gateway would have to honour, and cannot.
     pub(crate) gateway: Vec<Problem>,
     /// Servers of the project's own Claude file that the user has switched off.
-    pub(crate) switched_off: Vec<String>,
+    pub(crate) switched_off: Vec<SwitchedOff>,
+}
+
+/// A server that another file switches off.
+#[derive(Debug)]
+pub(crate) struct SwitchedOff {
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
 }
 
 /// How a file stands to others of its program.

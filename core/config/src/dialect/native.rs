@@ -4,6 +4,7 @@
 //! called in this file.
 
 use crate::expand::join;
+use crate::problem::Problem;
 use crate::tree::{Entry, Node, Value};
 
 use super::work::Work;
@@ -73,24 +74,40 @@ const FOREIGN: &[Foreign] = &[
 /// is read by our own rules.
 const SHARED: [&str; 2] = ["mcpServers", "mcp_servers"];
 
+/// The tables that such a file may have besides.
+const TABLES: [&str; 9] =
+    ["permissions", "tools", "mcp", "audit", "screen", "access", "gateway", "search", "model"];
+
 /// Takes the file as it is.
 pub(super) fn read(work: &mut Work<'_>) {
-    work.tree = work.raw.clone();
-    if work.raw.get("servers").is_some() {
-        return;
-    }
-    let shared = SHARED.iter().find(|name| work.raw.get(name).is_some());
-    let Some((name, entry)) = shared.and_then(|name| work.tree.entries.shift_remove_entry(*name))
-    else {
+    let shared = SHARED.into_iter().find(|name| work.raw.get(name).is_some());
+    let Some(shared) = shared.filter(|_| work.raw.get("servers").is_none()) else {
+        work.tree = work.raw.clone();
         return;
     };
-    let mut entry = Entry { path: Some(name.clone()), ..entry };
-    if let Value::Table(servers) = &mut entry.node.value {
-        for (server, entry) in &mut servers.entries {
-            entry.path = Some(join(&name, server));
+    for (key, entry) in &work.raw.entries {
+        if key == shared {
+            work.tree.put("servers", servers(shared, entry));
+        } else if TABLES.contains(&key.as_str()) {
+            work.tree.put(key, entry.clone());
+        } else if key != "$schema" {
+            let problem = Problem::warning(format!("`{key}` is not used")).help(
+                "if the file is another program's, say whose: `--config claude:FILE` and the like",
+            );
+            work.report.add(problem, key, &entry.key);
         }
     }
-    work.tree.put("servers", entry);
+}
+
+/// The servers, each with the path that it has in the file.
+fn servers(name: &str, entry: &Entry) -> Entry {
+    let mut entry = Entry { path: Some(name.to_owned()), ..entry.clone() };
+    if let Value::Table(servers) = &mut entry.node.value {
+        for (server, entry) in &mut servers.entries {
+            entry.path = Some(join(name, server));
+        }
+    }
+    entry
 }
 
 /// What a key of another program is called here.

@@ -39,6 +39,25 @@ pub(super) enum To {
 /// The keys of a server in some dialect.
 pub(super) type Keys = &'static [(&'static str, To)];
 
+/// Words in a key that make it one which restricts. Such a key is an error where it is not known:
+/// somebody relies on it.
+const RESTRICTING: [&str; 14] = [
+    "acl",
+    "allowlist",
+    "blacklist",
+    "block",
+    "denied",
+    "deny",
+    "disable",
+    "exclude",
+    "forbid",
+    "permission",
+    "quota",
+    "restrict",
+    "sandbox",
+    "whitelist",
+];
+
 /// The unit of a number that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -121,29 +140,33 @@ impl<'a> One<'a> {
         let Some((first, at)) = dropped.first().cloned() else { return };
         let names: Vec<String> = dropped.iter().map(|(name, _)| format!("`{name}`")).collect();
         let (path, names) = (self.path.clone(), names.join(", "));
-        let message = format!("`{path}` has `{winner}`, so that {names} does not count");
+        let message = format!("`{path}` has `{winner}`, which counts instead of {names}");
         let problem = Problem::warning(message).help("remove what is not needed");
         self.report.add(problem, join(&path, &first), &at);
     }
 
     /// Lets its tools of this pattern run without asking, as far as the user has a say in the
     /// file: what nobody has approved cannot approve of itself.
-    pub(super) fn lift(&mut self, key: &str, pattern: &str) -> Option<Lift> {
+    pub(super) fn lift(
+        &mut self,
+        path: String,
+        span: &Range<usize>,
+        pattern: &str,
+    ) -> Option<Lift> {
         let file = self.report.file;
         if file.scope == Scope::Project && !file.approved {
-            let message = format!("`{}` waits until the file is approved", join(&self.path, key));
-            let help = "read the file, then run `capstan trust`";
-            self.warn(key, Problem::warning(message).help(help));
+            let problem = Problem::warning(format!("`{path}` waits until the file is approved"))
+                .help("read the file, then run `capstan trust`");
+            self.report.add(problem, path, span);
             return None;
         }
         let slug = self.slug.as_ref()?;
-        let (path, span) = (join(&self.path, key), self.span(key));
-        Some(Lift { pattern: format!("{slug}__{pattern}"), path, span })
+        Some(Lift { pattern: format!("{slug}__{pattern}"), path, span: span.clone() })
     }
 
     /// Adds a pattern to one of its own lists of rules.
-    pub(super) fn rule(&mut self, list: &str, key: &str, pattern: Node) {
-        let (path, span) = (join(&self.path, key), pattern.span.clone());
+    pub(super) fn rule(&mut self, list: &str, path: String, pattern: Node) {
+        let span = pattern.span.clone();
         let known = self.out.table("permissions").and_then(|table| table.get(list));
         let mut rules = known.and_then(|entry| entry.node.as_list()).unwrap_or_default().to_vec();
         rules.push(pattern);
@@ -210,15 +233,28 @@ impl<'a> One<'a> {
     fn unknown(&mut self, key: &str, keys: Keys) {
         let path = join(&self.path, key);
         let program = self.report.file.dialect.unwrap_or(Dialect::Native).program();
-        let nearest = nearest(key, keys.iter().map(|(word, _)| *word));
-        let help = match nearest {
+        let lower = key.to_lowercase();
+        let problem = if RESTRICTING.iter().any(|word| lower.contains(word)) {
+            Problem::error(format!("`{path}` is not a key of {program}, but seems to restrict"))
+        } else {
+            Problem::warning(format!("`{path}` is not a key of {program}; it is not used"))
+        };
+        let help = match nearest(key, keys.iter().map(|(word, _)| *word)) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => "remove it, unless another program needs it".to_owned(),
         };
-        let problem =
-            Problem::warning(format!("`{path}` is not a key of {program}; it is not used"));
         let at = self.raw.get(key).map_or_else(|| self.at.clone(), |entry| entry.key.clone());
         self.report.add(problem.help(help), path, &at);
+    }
+
+    /// A list of tools, in which a star stands for all.
+    pub(super) fn tools_or_all(&mut self, key: &str) {
+        let all = |node: &Node| node.as_text() == Some("*");
+        if let Some(entry) = self.raw.get(key)
+            && !entry.node.as_list().is_some_and(|list| list.iter().any(all))
+        {
+            self.tools("expose", key, entry);
+        }
     }
 
     pub(super) fn time(&mut self, key: &str, entry: &Entry, unit: Unit, ours: &[&str]) {

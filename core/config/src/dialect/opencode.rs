@@ -123,13 +123,13 @@ fn permissions(one: &mut One<'_>, raw: &Table) {
     for (pattern, entry) in &table.entries {
         let Some(own) = below(&one.display, pattern) else { continue };
         let node = Node::text(own, entry.node.span.clone());
+        let path = join("permission", pattern);
         match (entry.node.as_text(), &entry.node.value) {
             (Some("allow"), _) => {}
-            (Some("ask"), _) => one.rule("ask", "permission", node),
-            (Some("deny"), _) => one.rule("deny", "permission", node),
+            (Some("ask"), _) => one.rule("ask", path, node),
+            (Some("deny"), _) => one.rule("deny", path, node),
             (_, Value::Table(_)) if pattern == "*" => {}
             _ => {
-                let path = join("permission", pattern);
                 let problem = Problem::error(format!("`{path}` must be allow, ask or deny"))
                     .help("write one of the three words");
                 one.report.add(problem, path, &entry.node.span);

@@ -70,12 +70,7 @@ fn finish(one: &mut One<'_>) {
         (Some(false), _) | (None, None) => {}
         (None, Some(_)) => one.note("sandbox", "it counts only with `sandboxEnabled`"),
     }
-    if let Some(entry) = one.raw.get("tools") {
-        let all = |node: &Node| node.as_text() == Some("*");
-        if !entry.node.as_list().is_some_and(|list| list.iter().any(all)) {
-            one.tools("expose", "tools", entry);
-        }
-    }
+    one.tools_or_all("tools");
 }
 
 /// Numbers are strings to a process.

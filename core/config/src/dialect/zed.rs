@@ -40,6 +40,9 @@ pub(super) fn read(work: &mut Work<'_>) {
     let timeout = work.raw.get("context_server_timeout");
     let rules = work.raw.table("agent").and_then(|agent| agent.table("tool_permissions"));
     let tools = rules.and_then(|rules| rules.table("tools"));
+    if let Some(entry) = rules.and_then(|rules| rules.get("default")) {
+        default(work, entry);
+    }
     let Some(servers) = work.table("context_servers") else { return };
     let mut lifts = Vec::new();
     for (name, entry) in &servers.entries {
@@ -62,6 +65,16 @@ pub(super) fn read(work: &mut Work<'_>) {
         }
     }
     work.lift(lifts);
+}
+
+/// What happens to tools that nothing else is said of.
+fn default(work: &mut Work<'_>, entry: &Entry) {
+    let mut entry = entry.clone();
+    if entry.node.as_text() == Some("confirm") {
+        entry.node = Node::text("ask", entry.node.span.clone());
+    }
+    let path = "agent.tool_permissions.default".to_owned();
+    work.put("permissions", "default", path, &entry);
 }
 
 /// An entry without a command belongs to an extension, which brings the command along.
@@ -127,13 +140,9 @@ fn permission(one: &mut One<'_>, id: &str, tool: &str, entry: &Entry) -> Option<
             VERDICTS.iter().find(|(known, _)| *known == word).map(|(_, list)| *list)
         });
         match (key.as_str(), verdict) {
-            ("default", Some("allow")) => lift = one.lift("tool_permissions", &pattern),
+            ("default", Some("allow")) => lift = one.lift(path, &entry.node.span, &pattern),
             ("default", Some(verdict)) => {
-                one.rule(
-                    verdict,
-                    "tool_permissions",
-                    Node::text(&pattern, entry.node.span.clone()),
-                );
+                one.rule(verdict, path, Node::text(&pattern, entry.node.span.clone()));
             }
             _ => {
                 let problem = Problem::error(format!(

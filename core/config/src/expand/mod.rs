@@ -110,11 +110,12 @@ impl Expander<'_> {
                 let forms = if text.ours { Forms::Braces } else { self.forms };
                 let expanded = expand(&text.value, forms, &|name| self.lookup(name));
                 let at = At { key, span: &node.span };
-                self.report(&expanded, forms, at, report);
+                self.report(&expanded, at, report);
                 // What lacks a variable stays as written: its server is not used, and its other
                 // mistakes are still to be found without inventing new ones.
                 if expanded.missing.is_empty() || self.missing == MissingEnv::Empty {
-                    let written = expanded.from_environment.then(|| text.value.clone());
+                    let changed = expanded.from_environment || !expanded.missing.is_empty();
+                    let written = changed.then(|| text.value.clone());
                     *text = Text { value: expanded.text, written, ours: false };
                 }
             }
@@ -133,7 +134,7 @@ impl Expander<'_> {
         for (key, mut entry) in std::mem::take(&mut table.entries) {
             let expanded = expand(&key, self.forms, &|name| self.lookup(name));
             let at = At { key: path, span: &entry.key };
-            self.report(&expanded, self.forms, at, report);
+            self.report(&expanded, at, report);
             if expanded.text == key || !expanded.missing.is_empty() {
                 table.put(key, entry);
                 continue;
@@ -170,8 +171,7 @@ impl Expander<'_> {
         }
     }
 
-    fn report(&self, expanded: &Expanded, forms: Forms, at: At<'_>, report: &mut Report<'_>) {
-        let At { key, span } = at;
+    fn report(&self, expanded: &Expanded, At { key, span }: At<'_>, report: &mut Report<'_>) {
         if expanded.unclosed {
             let problem = Problem::error(format!("`{key}` has a `${{` that is never closed"))
                 .help("close it with `}`, as in `${HOME}`");
@@ -186,7 +186,7 @@ impl Expander<'_> {
                     "`{key}` uses the environment variable `{name}`, which is not set; it is empty"
                 )),
             };
-            report.add(problem.help(forms.remedy(name)), key, span);
+            report.add(problem.help(self.forms.remedy(name)), key, span);
         }
         for id in &expanded.unanswered {
             let problem = Problem::error(format!("`{key}` needs the input `{id}`"))
@@ -200,7 +200,7 @@ impl Expander<'_> {
         }
         for form in &expanded.foreign {
             let problem = Problem::warning(format!("`{form}` in `{key}` is not replaced"))
-                .help(forms.known());
+                .help(self.forms.known());
             report.add(problem, key, span);
         }
     }

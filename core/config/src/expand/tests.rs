@@ -75,6 +75,40 @@ fn only_a_variable_of_the_environment_makes_a_text_worth_hiding() {
     assert!(!expand("${CAPSTAN_PROJECT_DIR}", Forms::Braces, &lookup).from_environment);
 }
 
+#[track_caller]
+fn check_form(forms: Forms, text: &str, expected: &str) {
+    let expanded = expand(text, forms, &lookup);
+    assert_eq!(expanded.text, expected, "{forms:?} {text}");
+    assert_eq!(expanded.missing, Vec::<String>::new(), "{forms:?} {text}");
+}
+
+#[test]
+fn every_program_has_forms_of_its_own() {
+    check_form(Forms::BracesKeepingEmpty, "[${EMPTY:-d}${NONE:-d}${A}]", "[dalpha]");
+    check_form(Forms::Shell, "$A/${A}/%A%/%NONE%/$1/$$A", "alpha/alpha/alpha/%NONE%/$1/$$A");
+    check_form(Forms::Spaced, "$A ${A} ${ A } ${A:-d} %A%", "alpha alpha alpha ${A:-d} %A%");
+    check_form(Forms::Editor, "${env:A} ${A} $A {env:A}", "alpha ${A} $A {env:A}");
+    check_form(Forms::Curly, "{env:A} ${A} $A ${env:A} {A}", "alpha ${A} $A ${env:A} {A}");
+    check_form(Forms::Nothing, "${A} $A ${env:A} {env:A}", "${A} $A ${env:A} {env:A}");
+}
+
+#[test]
+fn forms_of_others_are_reported_and_so_is_what_nobody_can_give() {
+    for (forms, text) in [
+        (Forms::Braces, "${env:A}"),
+        (Forms::Spaced, "${input:a}"),
+        (Forms::Editor, "${A:-d}"),
+        (Forms::Curly, "${A}"),
+        (Forms::Nothing, "${A}"),
+    ] {
+        assert_eq!(expand(text, forms, &lookup).foreign, [text], "{forms:?}");
+    }
+    assert_eq!(expand("${input:key}", Forms::Editor, &lookup).unanswered, ["key"]);
+    assert_eq!(expand("{file:a.txt}", Forms::Curly, &lookup).files, ["a.txt"]);
+    assert_eq!(expand("{env:NONE}", Forms::Curly, &lookup).missing, ["NONE"]);
+    assert_eq!(expand("$NONE", Forms::Shell, &lookup).missing, ["NONE"]);
+}
+
 proptest! {
     #[test]
     fn expansion_never_panics_and_leaves_text_without_dollars_alone(text in ".{0,60}") {
@@ -85,7 +119,17 @@ proptest! {
     }
 
     #[test]
-    fn expansion_never_panics_on_almost_forms(text in "[${}:A_EN -]{0,40}") {
-        expand(&text, Forms::Braces, &lookup);
+    fn expansion_never_panics_on_almost_forms(text in "[${}:%A_ENenv -]{0,40}") {
+        for forms in [
+            Forms::Braces,
+            Forms::BracesKeepingEmpty,
+            Forms::Shell,
+            Forms::Spaced,
+            Forms::Editor,
+            Forms::Curly,
+            Forms::Nothing,
+        ] {
+            expand(&text, forms, &lookup);
+        }
     }
 }

@@ -62,6 +62,8 @@ impl Part {
         part.tables.reach = file.reach();
         (part.dialect, part.manner) = (file.dialect, manner);
         part.problems.sort_by_key(|problem| problem.place.as_ref().map(|place| place.start));
+        // One key of another program may set two of ours, and be wrong for both.
+        part.problems.dedup();
         part
     }
 }

@@ -170,7 +170,7 @@ mod tests {
             (Syntax::Json, "[1]", 1),
             (Syntax::Json, "{\"a\": 1} x", 1),
             (Syntax::Json, "{'a': 1}", 1),
-            (Syntax::Yaml, "a: 1\nb: [\n", 3),
+            (Syntax::Yaml, "a: 1\nb: [\n", 2),
             (Syntax::Yaml, "- 1\n", 1),
             (Syntax::Yaml, "a: 1\na: 2\n", 2),
             (Syntax::Yaml, "a: 1\n---\nb: 2\n", 2),
