@@ -1,9 +1,10 @@
 //! Permission rules: read with their place, and with how far they reach.
 
-use capstan_model::Verdict;
+use capstan_model::{ServerName, Verdict};
 use capstan_policy::Pattern;
 use jiff::Timestamp;
 
+use crate::dialect::Lift;
 use crate::fields::Fields;
 use crate::problem::{Problem, Report};
 use crate::show;
@@ -49,6 +50,13 @@ pub enum Reach {
     /// Only those that come from this file: a project loosens nothing that it did not bring, nor
     /// does a file of another program.
     ServersOf(String),
+    /// Only this one: what its file says of it, no tool of another server can get by its name.
+    Server {
+        /// The file that it comes from.
+        file: String,
+        /// The server.
+        name: ServerName,
+    },
 }
 
 /// A list being read.
@@ -95,6 +103,14 @@ impl Rules {
         }
     }
 
+    /// Adds what a dialect lets run without asking.
+    pub(crate) fn lift(&mut self, lift: &Lift, report: &mut Report<'_>) {
+        let reach = Reach::Server { file: report.file.path.clone(), name: lift.server.clone() };
+        let rules = List { key: lift.path.clone(), reach, subject: Subject::Tools };
+        let node = Node::text(&lift.pattern, lift.span.clone());
+        self.allow.extend(rules.plain(report, &node, &Text::plain(&lift.pattern)));
+    }
+
     /// Reads the three lists of a table.
     pub(crate) fn read(fields: &mut Fields<'_, '_>, subject: Subject) -> Self {
         let mut rules = Self::default();
@@ -112,7 +128,7 @@ impl Reach {
     pub fn covers(&self, file: &str) -> bool {
         match self {
             Self::All => true,
-            Self::ServersOf(own) => own == file,
+            Self::ServersOf(own) | Self::Server { file: own, .. } => own == file,
         }
     }
 

@@ -5,8 +5,9 @@ use crate::expand::join;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Text, Value};
 
+use super::Lift;
 use super::login::Words;
-use super::one::{Keys, Lift, One, To, Unit, exactly};
+use super::one::{Keys, One, To, Unit, exactly};
 use super::work::Work;
 
 const KEYS: Keys = &[
@@ -57,7 +58,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     if let Some(servers) = work.table("mcp_servers") {
         work.servers("mcp_servers", servers, KEYS, |one| lifts.extend(finish(one)));
     }
-    work.lift(lifts);
+    work.manner.lifts = lifts;
 }
 
 fn finish(one: &mut One<'_>) -> Vec<Lift> {

@@ -22,8 +22,10 @@ mod goose;
 mod zed;
 mod opencode;
 
+use std::ops::Range;
 use std::str::FromStr;
 
+use capstan_model::ServerName;
 use capstan_policy::DefaultRule;
 use serde::Serialize;
 
@@ -90,11 +92,22 @@ pub(crate) struct Manner {
     pub(crate) inputs: Inputs,
     /// What becomes of calls to its servers that no rule speaks of.
     pub(crate) default: Option<DefaultRule>,
+    pub(crate) lifts: Vec<Lift>,
     pub(crate) kin: Kin,
     /// What only the gateway would have to honour, and cannot.
     pub(crate) gateway: Vec<Problem>,
     /// Servers of the project's own Claude file that the user has switched off.
     pub(crate) switched_off: Vec<SwitchedOff>,
+}
+
+/// Tools that their file lets run without asking, where nothing else is said of them. That lifts
+/// the default and no rule that asks, so that it belongs to the rules for all servers.
+#[derive(Debug)]
+pub(crate) struct Lift {
+    pub(crate) server: ServerName,
+    pub(crate) pattern: String,
+    pub(crate) path: String,
+    pub(crate) span: Range<usize>,
 }
 
 /// A server that another file switches off.

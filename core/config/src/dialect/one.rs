@@ -15,7 +15,7 @@ use crate::source::Scope;
 use crate::tree::{Entry, Node, Table, Text, Value};
 use crate::units::show_duration;
 
-use super::Dialect;
+use super::{Dialect, Lift};
 
 /// What becomes of a key of another program.
 #[derive(Clone, Copy, Debug)]
@@ -78,13 +78,6 @@ pub(super) struct One<'a> {
     /// What it says in our words.
     pub(super) out: Table,
     pub(super) report: Report<'a>,
-}
-
-/// Tools that their file lets run without asking.
-pub(super) struct Lift {
-    pub(super) pattern: String,
-    pub(super) path: String,
-    pub(super) span: Range<usize>,
 }
 
 // === impl One ===
@@ -160,8 +153,9 @@ impl<'a> One<'a> {
             self.report.add(problem, path, span);
             return None;
         }
-        let slug = self.slug.as_ref()?;
-        Some(Lift { pattern: format!("{slug}__{pattern}"), path, span: span.clone() })
+        let server = self.slug.clone()?;
+        let pattern = format!("{server}__{pattern}");
+        Some(Lift { server, pattern, path, span: span.clone() })
     }
 
     /// Adds a pattern to one of its own lists of rules.

@@ -11,7 +11,7 @@ use crate::source::{SourceFile, Surroundings};
 use crate::tree::{Entry, Node, Table, Value};
 
 use super::Manner;
-use super::one::{Keys, Lift, One};
+use super::one::{Keys, One};
 
 /// A file being translated.
 pub(super) struct Work<'a> {
@@ -146,21 +146,6 @@ impl<'a> Work<'a> {
     /// One of the file's tables, in our words.
     pub(super) fn table_mut(&mut self, name: &str) -> &mut Table {
         self.tables.entry(name.to_owned()).or_default()
-    }
-
-    /// Lets tools run without asking where nothing else is said of them. It stands among the
-    /// rules for all servers, because it lifts the default and no rule that asks.
-    pub(super) fn lift(&mut self, lifts: Vec<Lift>) {
-        for Lift { pattern, path, span } in lifts {
-            let permissions = self.table_mut("permissions");
-            let list = permissions.entries.entry("allow".to_owned()).or_insert_with(|| {
-                let list = Node::list(Vec::new(), span.clone());
-                Entry { path: Some(path), ..Entry::new(span.clone(), list) }
-            });
-            if let Value::List(rules) = &mut list.node.value {
-                rules.push(Node::text(pattern, span));
-            }
-        }
     }
 
     /// Reports keys of the file that look like slips of the known ones. All others belong to the

@@ -5,8 +5,9 @@ use crate::expand::join;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Table};
 
+use super::Lift;
 use super::login::Words;
-use super::one::{Keys, Lift, One, To, Unit, exactly};
+use super::one::{Keys, One, To, Unit, exactly};
 use super::work::Work;
 
 const KEYS: Keys = &[
@@ -64,7 +65,7 @@ pub(super) fn read(work: &mut Work<'_>) {
             work.add(one);
         }
     }
-    work.lift(lifts);
+    work.manner.lifts = lifts;
 }
 
 /// What happens to tools that nothing else is said of.

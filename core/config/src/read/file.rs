@@ -2,7 +2,7 @@
 
 use capstan_model::ServerName;
 
-use crate::dialect::{self, Dialect, Manner, Opened};
+use crate::dialect::{self, Dialect, Lift, Manner, Opened};
 use crate::expand::{Expander, MissingEnv, join};
 use crate::fields::Fields;
 use crate::problem::{Problem, Report, Severity};
@@ -57,6 +57,7 @@ impl Part {
         let mut reading = Reading { file: &file, expander, limits, found, part: Self::default() };
         reading.tables(&tree);
         reading.servers(&tree);
+        reading.lifts(&manner.lifts);
         let mut part = reading.part;
         part.problems.append(&mut reading.found);
         part.tables.reach = file.reach();
@@ -158,6 +159,15 @@ impl Reading<'_> {
         let entry = ServerEntry { name, display, origin, approved, enabled, status };
         self.part.servers.push(ShownServer { entry, shown });
         self.part.problems.append(&mut report.problems);
+    }
+
+    /// Adds what the servers of the file may do without asking.
+    fn lifts(&mut self, lifts: &[Lift]) {
+        for lift in lifts {
+            let mut report = Report::about_server(self.file, lift.server.clone());
+            self.part.tables.rules.lift(lift, &mut report);
+            self.part.problems.append(&mut report.problems);
+        }
     }
 
     /// What the translation found wrong with a server.

@@ -1,6 +1,6 @@
 //! LLxprt Code.
 
-use capstan_config::{Fallback, Scope, Severity, SourceFile};
+use capstan_config::{Fallback, Reach, Scope, Severity, SourceFile};
 
 use crate::{Ask, NO_STRINGS, llxprt, load_files};
 
@@ -124,7 +124,8 @@ fn c61_trust_lifts_the_default_for_its_own_server_and_only_in_an_approved_file()
     assert_eq!(allowed(&file), ["my-server__*"]);
     let loaded = load_files(std::slice::from_ref(&file));
     let rule = &loaded.config.permissions.rules.allow[0];
-    assert!(rule.reach.covers(".llxprt/settings.json") && !rule.reach.covers("config.toml"));
+    let own = Reach::Server { file: file.path.clone(), name: "my-server".parse().unwrap() };
+    assert_eq!(rule.reach, own, "no tool of another server gets it");
     file.approved = false;
     assert_eq!(allowed(&file), NO_STRINGS);
     file.text = text.replace("true", "\"yes\"");
