@@ -12,7 +12,7 @@ use capstan_cli::host::{
     Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Setup,
 };
 use capstan_config::edit::EditError;
-use capstan_config::{Scope, SourceFile, Surroundings};
+use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::Clock;
@@ -66,7 +66,8 @@ impl LocalHost {
             Scope::Managed | Scope::Flag | Scope::User => true,
         };
         let path = file.path.display().to_string();
-        Ok(Some(SourceFile { path, scope: file.scope, text, approved }))
+        let dialect = file.dialect;
+        Ok(Some(SourceFile { approved, dialect, ..SourceFile::new(path, file.scope, text) }))
     }
 
     fn demo_source(&self) -> Result<SourceFile, Failure> {
@@ -74,7 +75,8 @@ impl LocalHost {
             .map_err(|error| Failure::internal(format!("our own program: {error}")))?;
         let data = self.world.data().join("demo");
         let text = demo::config(&program, self.world.here(), &data);
-        Ok(SourceFile { path: "(demo)".to_owned(), scope: Scope::Flag, text, approved: true })
+        let dialect = Some(Dialect::Native);
+        Ok(SourceFile { dialect, ..SourceFile::new("(demo)", Scope::Flag, text) })
     }
 
     fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
@@ -144,7 +146,7 @@ impl Host for LocalHost {
             (Some(Scope::User | Scope::Flag) | None, _) => (Scope::User, self.user_file()),
             (Some(Scope::Managed), _) => (Scope::Managed, MANAGED.into()),
         };
-        Ok(ConfigFile { exists: path.exists(), path, scope })
+        Ok(config_file(scope, path, Some(Dialect::Native)))
     }
 
     fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure> {
@@ -177,13 +179,23 @@ impl Host for LocalHost {
     }
 
     fn files(&self, options: &Options) -> Result<Vec<ConfigFile>, Failure> {
-        let file = |scope, path: PathBuf| ConfigFile { exists: path.exists(), path, scope };
-        let mut files = vec![file(Scope::Managed, MANAGED.into())];
-        files.push(file(Scope::User, self.user_file()));
-        files.extend(self.project_file().map(|path| file(Scope::Project, path)));
-        let named = self.world.variable("CAPSTAN_CONFIG").filter(|path| !path.is_empty());
-        let named = named.map(PathBuf::from).into_iter().chain(options.config.iter().cloned());
-        files.extend(named.map(|path| file(Scope::Flag, self.world.here().join(path))));
+        let native = Some(Dialect::Native);
+        let named = |name: &str| self.world.variable(name).filter(|value| !value.is_empty());
+        let mut files = vec![config_file(Scope::Managed, MANAGED.into(), native)];
+        // Within a scope a later file is nearer.
+        let shared = named("MCP_CONFIG_PATH").map(PathBuf::from);
+        let shared = shared.unwrap_or_else(|| self.world.shared_config().join("mcp/servers.json"));
+        files.push(config_file(Scope::User, self.world.here().join(shared), None));
+        files.push(config_file(Scope::User, self.user_file(), native));
+        if let Some(project) = self.world.project() {
+            files.push(config_file(Scope::Project, project.join(".mcp.json"), None));
+            files.push(config_file(Scope::Project, project.join(".capstan").join(CONFIG), native));
+        }
+        let flags = named("CAPSTAN_CONFIG").into_iter().chain(options.config.iter().cloned());
+        files.extend(flags.map(|argument| {
+            let (dialect, path) = Dialect::of_argument(&argument);
+            config_file(Scope::Flag, self.world.here().join(path), dialect)
+        }));
         Ok(files)
     }
 
@@ -305,6 +317,10 @@ impl Host for LocalHost {
 fn shell_word(word: String) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
     if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>) -> ConfigFile {
+    ConfigFile { exists: path.exists(), path, scope, dialect }
 }
 
 fn row(row: &Row) -> AuditRow {

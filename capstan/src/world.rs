@@ -68,6 +68,11 @@ impl World {
         &self.config
     }
 
+    /// The folder for everybody's configuration.
+    pub(crate) fn shared_config(&self) -> &Path {
+        self.config.parent().unwrap_or(&self.config)
+    }
+
     /// Our folder for what must be kept: the audit log and approvals.
     pub(crate) fn state(&self) -> &Path {
         &self.state

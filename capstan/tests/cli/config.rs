@@ -15,16 +15,18 @@ fn path_names_every_place_and_whether_something_is_there() {
     world.snapshots().bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
     managed  /etc/capstan/config.toml  (not there)
+    user     [HOME]/.config/mcp/servers.json  (not there)
     user     [HOME]/.config/capstan/config.toml
+    project  [HOME]/project/.mcp.json  (not there)
     project  [HOME]/project/.capstan/config.toml  (not there)
     flag     /nowhere.toml  (not there)
     flag     [HOME]/project/../more.toml
     ");
     });
     let listed = ok_json(&world, "config path");
-    assert_eq!(column(&listed, "scope"), ["managed", "user", "project"]);
-    assert_eq!(row(&listed, "scope", "user")["exists"], true);
-    assert_eq!(row(&listed, "scope", "project")["exists"], false);
+    assert_eq!(column(&listed, "scope"), ["managed", "user", "user", "project", "project"]);
+    let there: Vec<bool> = listed.as_array().unwrap().iter().map(|f| f["exists"] == true).collect();
+    assert_eq!(there, [false, false, true, false, false]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod states;
 mod patience;
 mod trust;
 mod config;
+mod dialects;
 mod secrets;
 mod logs;
 mod audit;

@@ -31,9 +31,9 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Options {
-    /// Read this configuration file too; can be given several times
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Global options")]
-    pub config: Vec<PathBuf>,
+    /// Read this configuration file too, of any program; DIALECT:FILE says of which
+    #[arg(long, value_name = "[DIALECT:]FILE", global = true, help_heading = "Global options")]
+    pub config: Vec<String>,
     /// Print JSON on stdout
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_config::edit::EditError;
-use capstan_config::{Loaded, Scope, SourceFile};
+use capstan_config::{Dialect, Loaded, Scope, SourceFile};
 use capstan_hub::Hub;
 use capstan_model::{Kind, ServerName};
 use serde::Serialize;
@@ -84,6 +84,9 @@ pub struct ConfigFile {
     pub scope: Scope,
     /// Whether it is there.
     pub exists: bool,
+    /// Whose configuration it is, where that is known without looking into it.
+    #[serde(skip)]
+    pub dialect: Option<Dialect>,
 }
 
 /// How the user stands to a file.
