@@ -2,42 +2,9 @@
 //!
 //! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
 
+pub use capstan_model::secret::is_secret_name;
+
 use capstan_model::secret::MASK;
-
-/// Words that make a name the name of a secret.
-const SECRET_WORDS: &[&str] = &[
-    "auth",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "credentials",
-    "creds",
-    "dsn",
-    "jwt",
-    "key",
-    "keys",
-    "pass",
-    "passphrase",
-    "passwd",
-    "password",
-    "pat",
-    "private",
-    "pwd",
-    "secret",
-    "secrets",
-    "sid",
-    "signature",
-    "token",
-    "tokens",
-];
-
-/// Ends of words written together, as in `accesstoken`.
-const SECRET_ENDS: &[&str] = &["token", "secret", "password", "passphrase", "apikey"];
-
-/// Names whose words are harmless each.
-const SECRET_NAMES: &[&str] =
-    &["database_url", "db_uri", "db_url", "connection_string", "webhook_url"];
 
 /// How the tokens of well-known services begin.
 const TOKEN_STARTS: &[&str] = &[
@@ -75,15 +42,6 @@ const LONG: usize = 32;
 
 /// Shorter than this, not even a well-known beginning makes a token.
 const SHORT: usize = 12;
-
-/// Whether a key, variable, header, flag or parameter of this name holds a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let words = words_of(name);
-    let whole = words.join("_");
-    words.iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
-        || words.iter().any(|word| SECRET_ENDS.iter().any(|end| word.ends_with(end)))
-        || SECRET_NAMES.iter().any(|name| whole.ends_with(name))
-}
 
 /// A word of a command line as it may be shown.
 pub fn mask_argument(argument: &str) -> String {
@@ -171,77 +129,9 @@ fn looks_like_token(text: &str) -> bool {
     text.len() >= LONG && mixed && text.chars().all(plain)
 }
 
-/// The words of a name: split at anything that is no letter or digit, and where case rises.
-fn words_of(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut previous_lower = false;
-    for c in name.chars() {
-        let new_word = !c.is_alphanumeric() || (previous_lower && c.is_uppercase());
-        if new_word {
-            words.push(String::new());
-        }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
-        previous_lower = c.is_lowercase();
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_secrets_are_known_in_any_spelling() {
-        let secret = [
-            "GITHUB_TOKEN",
-            "apiKey",
-            "--api-key",
-            "Authorization",
-            "client_secret",
-            "AUTH_TOKEN",
-            "X-Api-Key",
-            "accessToken",
-            "accesstoken",
-            "DB_PASSWORD",
-            "SSH_AUTH_SOCK",
-            "GITHUB_PAT",
-            "DATABASE_URL",
-            "MYSQL_PWD",
-            "Cookie",
-            "SENTRY_DSN",
-            "SLACK_WEBHOOK_URL",
-            "APIKEY",
-        ];
-        for name in secret {
-            assert!(is_secret_name(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_that_only_resemble_them_are_shown() {
-        let harmless = [
-            "MONKEY_MODE",
-            "KEYBOARD_LAYOUT",
-            "KEYMAP",
-            "TOKENIZER_PATH",
-            "GIT_AUTHOR_NAME",
-            "SECRETARY_NAME",
-            "KEYWORDS",
-            "DONKEY",
-            "BYPASS_COUNT",
-            "COMPASS_HEADING",
-            "",
-            "url",
-        ];
-        for name in harmless {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
 
     #[track_caller]
     fn check(argument: &str, expected: &str) {

@@ -69,7 +69,9 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
         loaded.gateway.extend(part.manner.gateway);
         for server in part.servers {
             let name = server.entry.name.clone();
-            if !loaded.config.servers.contains_key(&name) {
+            if let Some(nearer) = loaded.config.servers.get_mut(&name) {
+                nearer.keep_restrictions_of(&server.entry);
+            } else {
                 loaded.shown.extend(server.shown);
                 loaded.config.servers.insert(name, server.entry);
             }

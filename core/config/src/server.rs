@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use crate::mask::mask_url;
 use crate::problem::Problem;
 use crate::rule::Rules;
-use crate::source::Origin;
+use crate::source::{Origin, Scope};
 
 /// How long a server has for an answer, unless it says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
@@ -224,6 +224,28 @@ impl ServerEntry {
     pub fn usable(&self) -> Option<&Server> {
         let server = self.status.as_ref().ok()?;
         (self.enabled && self.approved).then_some(server)
+    }
+}
+
+impl ServerEntry {
+    /// Takes over what the user's own entry of that name forbids: a project replaces the entry,
+    /// and loosens nothing by it.
+    pub(crate) fn keep_restrictions_of(&mut self, replaced: &Self) {
+        let from_user = replaced.origin.scope == Scope::User;
+        if self.origin.scope != Scope::Project || !from_user {
+            return;
+        }
+        let (Ok(server), Ok(replaced)) = (&mut self.status, &replaced.status) else { return };
+        server.permissions.deny.extend(replaced.permissions.deny.iter().cloned());
+        server.permissions.ask.extend(replaced.permissions.ask.iter().cloned());
+        server.hide.extend(replaced.hide.iter().cloned());
+        if let Some(only) = &replaced.expose {
+            let offered = server.expose.get_or_insert_with(|| only.clone());
+            offered.retain(|pattern| only.contains(pattern));
+        }
+        if replaced.trust == Trust::Sandboxed {
+            server.trust = Trust::Sandboxed;
+        }
     }
 }
 

@@ -90,6 +90,40 @@ fn dec12_a_project_never_loosens() {
 }
 
 #[test]
+fn dec12_a_project_that_replaces_an_entry_keeps_what_the_user_forbids() {
+    let user = "
+        [servers.a]
+        command = \"mine\"
+        trust = \"sandboxed\"
+        expose = [\"read\", \"list\"]
+        hide = [\"secret\"]
+        [servers.a.permissions]
+        deny = [\"drop\"]
+        ask = [\"move\"]
+        allow = [\"read\"]";
+    let project = "
+        [servers.a]
+        command = \"theirs\"
+        trust = \"trusted\"
+        expose = [\"read\", \"drop\"]
+        [servers.a.permissions]
+        allow = [\"*\"]";
+    let loaded =
+        load_files(&[file(Scope::User, "user", user), file(Scope::Project, "project", project)]);
+    let server = loaded.config.servers.values().next().unwrap().status.as_ref().unwrap();
+    let patterns = |rules: &[capstan_config::Rule]| -> Vec<String> {
+        rules.iter().map(|rule| rule.pattern.as_str().to_owned()).collect()
+    };
+    assert_eq!(server.target, "theirs");
+    assert_eq!(server.trust, capstan_model::Trust::Sandboxed);
+    assert_eq!(server.expose.as_deref(), Some(&["read".to_owned()][..]));
+    assert_eq!(server.hide, ["secret"]);
+    assert_eq!(patterns(&server.permissions.deny), ["drop"]);
+    assert_eq!(patterns(&server.permissions.ask), ["move"]);
+    assert_eq!(patterns(&server.permissions.allow), ["*"]);
+}
+
+#[test]
 fn a_project_may_restrict() {
     let project = "[tools]\nmax_tool_calls_per_session = 5\n[mcp]\nelicitation_enabled = false\n[permissions]\ndeny = [\"x\"]";
     let files = [

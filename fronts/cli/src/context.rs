@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use capstan_config::{ServerEntry, Severity};
+use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
@@ -38,10 +38,13 @@ impl Context {
     pub(crate) fn setup(&self) -> Result<Setup, Failure> {
         let setup = self.host.load(&self.options)?;
         let problems = &setup.loaded.problems;
-        let fatal = |problem: &&capstan_config::Problem| {
-            problem.severity == Severity::Error && problem.server.is_none()
+        // A file that nobody has approved starts nothing, so it must not stop anything either.
+        let heard = |problem: &&capstan_config::Problem| {
+            let place = problem.place.as_ref();
+            let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
+            file.is_none_or(|file| file.approved)
         };
-        let fatal: Vec<_> = problems.iter().filter(fatal).cloned().collect();
+        let fatal: Vec<_> = setup.loaded.fatal().filter(heard).cloned().collect();
         if !fatal.is_empty() {
             return Err(Failure::config(fatal, setup.files.to_vec()));
         }
