@@ -173,10 +173,10 @@ impl Assembly<'_> {
     /// What passes by default, what is asked for by name, and what is declared.
     fn environment(&self, program: &Program) -> BTreeMap<String, Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name);
-        let passes = |name: &String| {
-            (environment::passes_by_default(name) || asked(name)) && !environment::hijacks(name)
+        let passes = |name: &String, value: &String| {
+            (environment::passes(name, value) || asked(name)) && !environment::hijacks(name)
         };
-        let ours = self.world.variables().iter().filter(|(name, _)| passes(name));
+        let ours = self.world.variables().iter().filter(|(name, value)| passes(name, value));
         let mut all: BTreeMap<String, Secret<String>> =
             ours.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
         all.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));

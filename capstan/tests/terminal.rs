@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use capstan_testkit::{World, binary, wait_until};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// How long anything may take.
@@ -20,7 +21,7 @@ struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
     seen: Arc<Mutex<Seen>>,
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
 }
 
 /// What has come out of the program.
@@ -67,7 +68,7 @@ impl Terminal {
             }
             filled.lock().unwrap().closed = true;
         });
-        Self { child, keyboard, seen, _master: pair.master }
+        Self { child, keyboard, seen, master: pair.master }
     }
 
     /// What stands on the screen.
@@ -238,6 +239,23 @@ fn ctrl_c_cancels_a_call_that_hangs() {
     let entry: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert_eq!(entry.get("outcome").unwrap(), "abandoned");
     assert_eq!(entry.get("item").unwrap(), "hang");
+}
+
+#[test]
+fn a_question_that_is_never_answered_leaves_the_keyboard_as_it_was() {
+    let world = world();
+    let mut terminal = Terminal::start(&world, "call f__elicit");
+    let modes = |terminal: &Terminal| {
+        let settings = terminal.master.get_termios().unwrap();
+        (settings.local_flags, settings.input_flags)
+    };
+    let before = modes(&terminal);
+    terminal.wait_for("Answer `f`?");
+    assert!(wait_until(|| modes(&terminal) != before, LIMIT), "no key is waited for");
+    let pid = i32::try_from(terminal.child.process_id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(terminal.end(), 130);
+    assert_eq!(modes(&terminal), before);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument, debug, warn};
 
 use crate::connection::Outbox;
-use crate::mask::Masker;
+use crate::mask::{Masker, visible};
 use crate::pending::Pending;
 use crate::settings::{Elicitation as Switch, Root};
 
@@ -93,7 +93,7 @@ impl Inbound {
     /// A line that is no message: tolerated, shown, and the first one warned about.
     pub(crate) fn not_protocol(&self, line: &Bytes) {
         let piece = line.get(..MAX_LOOKED_AT).unwrap_or(line);
-        let mut shown = self.masker.mask(&String::from_utf8_lossy(piece));
+        let mut shown = visible(&self.masker.mask(&String::from_utf8_lossy(piece)));
         shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
         if self.warned.swap(true, Ordering::Relaxed) {
             debug!(line = shown, "not a protocol message");
@@ -157,15 +157,19 @@ impl Inbound {
             self.out.send(line).await;
             return;
         }
-        let operator = self.pending.youngest_operator();
-        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        // Answered here, so that there are never more tasks than places.
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.out.send(compose::reply(&id, &given(Given::Decline))).await;
+            return;
+        };
+        let asking = self.pending.ask();
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let answer = async move {
-            let result = match place {
-                Some(_) => asked.elicit(params.as_ref(), operator.as_deref()).await,
-                None => given(Given::Decline),
-            };
+            let operator = asking.as_ref().map(|asking| &*asking.operator);
+            let result = asked.elicit(params.as_ref(), operator).await;
+            drop(asking);
             out.send(compose::reply(&id, &result)).await;
+            drop(place);
         };
         tokio::spawn(answer.in_current_span());
     }

@@ -15,15 +15,33 @@ const MAX_PAGES: usize = 1000;
 /// Items kept at the most.
 const MAX_ITEMS: usize = 100_000;
 
+/// Bytes read at the most, over all pages.
+const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
 /// Reads the list; empty when the server has no such list.
 pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Item]>, CallError> {
     if !session.offers(listing) {
         return Ok(Arc::new([]));
     }
+    // One limit for all pages: a server that is slow with each of a thousand is never done.
+    let limit = session.settings.startup_timeout.saturating_add(session.settings.timeout);
+    let pages = read_pages(session, listing);
+    tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| {
+        let server = session.settings.name.clone();
+        Err(CallError::TimedOut { server, limit, may_have_run: false })
+    })
+}
+
+async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+    let mut bytes: usize = 0;
     let mut items = Vec::new();
     let mut cursor: Option<Json> = None;
     for _ in 0..MAX_PAGES {
         let Some(page) = read_page(session, listing, cursor.as_ref()).await? else { break };
+        bytes = bytes.saturating_add(page.len());
+        if bytes > MAX_LIST_BYTES {
+            return Err(session.broken(format!("its list has more than {MAX_LIST_BYTES} bytes")));
+        }
         let member = object::get(&page, listing.member());
         let entries =
             member.map(|list| object::items(&list).unwrap_or_default()).unwrap_or_default();

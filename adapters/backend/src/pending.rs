@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_wire::Reply;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 /// How far progress can put a deadline off, as a multiple of the limit.
@@ -20,7 +20,14 @@ pub(crate) struct Pending(Mutex<HashMap<u64, Waiter>>);
 #[derive(Debug)]
 pub(crate) struct Waiting {
     reply: oneshot::Receiver<Reply>,
-    progress: Arc<Notify>,
+    signs: Arc<Signs>,
+}
+
+/// A question of the server that is open. As long as it is, the call that it belongs to is not
+/// late: its server waits for a person.
+pub(crate) struct Asking {
+    pub(crate) operator: Arc<dyn Operator>,
+    signs: Arc<Signs>,
 }
 
 /// Why waiting ended without a reply.
@@ -35,7 +42,15 @@ pub(crate) enum NoReply {
 struct Waiter {
     reply: oneshot::Sender<Reply>,
     operator: Option<Arc<dyn Operator>>,
-    progress: Arc<Notify>,
+    signs: Arc<Signs>,
+}
+
+/// What tells a waiting request that more time is needed.
+#[derive(Debug, Default)]
+struct Signs {
+    progress: Notify,
+    /// Questions that are open.
+    questions: watch::Sender<usize>,
 }
 
 // === impl Pending ===
@@ -43,10 +58,10 @@ struct Waiter {
 impl Pending {
     pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
         let (tx, rx) = oneshot::channel();
-        let progress = Arc::new(Notify::new());
-        let waiter = Waiter { reply: tx, operator, progress: Arc::clone(&progress) };
+        let signs = Arc::new(Signs::default());
+        let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs) };
         self.map().insert(id, waiter);
-        Waiting { reply: rx, progress }
+        Waiting { reply: rx, signs }
     }
 
     /// Delivers a reply; one that nobody waits for is dropped.
@@ -61,7 +76,7 @@ impl Pending {
     /// The operator behind request `id`, whose deadline is put off by this sign of life.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
         self.map().get(&id).and_then(|waiter| {
-            waiter.progress.notify_one();
+            waiter.signs.progress.notify_one();
             waiter.operator.clone()
         })
     }
@@ -70,11 +85,22 @@ impl Pending {
     ///
     /// Over stdio a server does not say which call its question belongs to.
     pub(crate) fn youngest_operator(&self) -> Option<Arc<dyn Operator>> {
+        self.youngest().map(|(operator, _)| operator)
+    }
+
+    /// Opens a question to the operator of the youngest call in flight.
+    pub(crate) fn ask(&self) -> Option<Asking> {
+        let (operator, signs) = self.youngest()?;
+        signs.questions.send_modify(|open| *open = open.saturating_add(1));
+        Some(Asking { operator, signs })
+    }
+
+    fn youngest(&self) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
         self.map()
             .iter()
             .filter(|(_, waiter)| waiter.operator.is_some())
             .max_by_key(|(id, _)| **id)
-            .and_then(|(_, waiter)| waiter.operator.clone())
+            .and_then(|(_, waiter)| Some((waiter.operator.clone()?, Arc::clone(&waiter.signs))))
     }
 
     /// Stops waiting; whether anybody did.
@@ -95,15 +121,26 @@ impl Pending {
 // === impl Waiting ===
 
 impl Waiting {
-    /// Waits for the reply, for `limit` since the last sign of progress.
+    /// Waits for the reply, for `limit` since the last sign of progress. The time that questions
+    /// of the server are open does not count.
     pub(crate) async fn wait(mut self, limit: Duration) -> Result<Reply, NoReply> {
-        let last = Instant::now() + limit.saturating_mul(MAX_EXTENSIONS);
+        let mut last = Instant::now() + limit.saturating_mul(MAX_EXTENSIONS);
         let mut deadline = Instant::now() + limit;
+        let mut questions = self.signs.questions.subscribe();
         loop {
+            let paused = Instant::now();
             tokio::select! {
                 biased;
                 reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
-                () = self.progress.notified() => {
+                _ = questions.wait_for(|open| *open == 0) => {}
+            }
+            let open = paused.elapsed();
+            (deadline, last) = (deadline + open, last + open);
+            tokio::select! {
+                biased;
+                reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
+                _ = questions.wait_for(|open| *open > 0) => {}
+                () = self.signs.progress.notified() => {
                     let now = Instant::now();
                     // Looked at here as well: progress without end would always come first.
                     if now >= last {
@@ -117,9 +154,39 @@ impl Waiting {
     }
 }
 
+// === impl Asking ===
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.signs.questions.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use capstan_hub::ports::Reply as Given;
+    use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Question};
+
     use super::*;
+
+    /// Is never asked anything.
+    struct Nobody;
+
+    impl Operator for Nobody {
+        fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+            unreachable!()
+        }
+
+        fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Given> {
+            unreachable!()
+        }
+
+        fn notice(&self, _: Notice) {}
+    }
+
+    fn nobody() -> Arc<dyn Operator> {
+        Arc::new(Nobody)
+    }
 
     const LIMIT: Duration = Duration::from_secs(1);
 
@@ -165,5 +232,38 @@ mod tests {
             },
             async { check(&(two.wait(LIMIT).await, begun.elapsed()), LIMIT + LIMIT / 2) },
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
+        let (pending, begun) = (Pending::default(), Instant::now());
+        let (older, younger) = (pending.add(1, Some(nobody())), pending.add(2, Some(nobody())));
+        tokio::join!(
+            async { check(&(older.wait(LIMIT).await, begun.elapsed()), LIMIT) },
+            async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
+            async {
+                tokio::time::sleep(LIMIT / 2).await;
+                let (one, two) = (pending.ask().unwrap(), pending.ask().unwrap());
+                tokio::time::sleep(LIMIT * 20).await;
+                drop(one);
+                tokio::time::sleep(LIMIT * 10).await;
+                drop(two);
+            },
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_puts_off_no_end_but_the_deadline() {
+        let pending = Pending::default();
+        let waiting = pending.add(1, Some(nobody()));
+        let question = pending.ask().unwrap();
+        tokio::join!(
+            async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
+            async { pending.clear() },
+        );
+        drop(question);
+        assert!(pending.ask().is_none());
+        pending.add(2, None);
+        assert!(pending.ask().is_none(), "nobody is behind it");
     }
 }

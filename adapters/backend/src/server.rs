@@ -58,7 +58,6 @@ type Link = Shared<BoxFuture<'static, Result<Arc<Session>, String>>>;
 impl StdioServer {
     /// A server that is not started yet. Must be called within a tokio runtime.
     pub fn new(settings: StdioSettings) -> Self {
-        let secrets = settings.secrets.iter().map(|secret| secret.reveal().clone());
         let life = Life {
             link: None,
             failures: 0,
@@ -69,7 +68,7 @@ impl StdioServer {
         };
         let watched = Watched {
             ring: Ring::default(),
-            masker: Arc::new(Masker::new(secrets)),
+            masker: Arc::new(Masker::of(&settings)),
             alive: Arc::new(Alive::new()),
         };
         // An error only in name: the highest level is the one that no filter hides, and whatever

@@ -8,7 +8,7 @@ use tokio::io::AsyncRead;
 use tracing::info;
 
 use crate::line::Lines;
-use crate::mask::Masker;
+use crate::mask::{Masker, visible};
 
 /// Lines kept.
 const KEPT: usize = 200;
@@ -68,7 +68,7 @@ impl Ring {
         while let Ok(Some(line)) = lines.next_cut().await {
             let mut line = masker.mask(&String::from_utf8_lossy(&line));
             line.truncate(line.floor_char_boundary(MAX_KEPT));
-            info!(target: "capstan::stderr", %server, "{line}");
+            info!(target: "capstan::stderr", %server, "{}", visible(&line));
             self.push(line);
         }
     }

@@ -81,7 +81,9 @@ fn filters_find_what_is_looked_for_and_nothing_else() {
     assert_eq!(items(&world, "--since 2999-01-01T00:00:00Z"), none);
     let ended = ends_with(run(&world, "audit --since yesterday --json"), 2);
     says(&failure(&ended).2, "write `2h`");
-    ends_with(run(&world, "audit --verify --errors"), 2);
+    for words in ["--verify --errors", "--follow --since 1h", "--follow --limit 5"] {
+        ends_with(run(&world, &format!("audit {words}")), 2);
+    }
 }
 
 #[test]

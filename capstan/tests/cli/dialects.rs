@@ -12,11 +12,11 @@ fn json_server(name: &str) -> String {
 #[test]
 fn c22_a_shared_servers_file_is_found_and_the_variable_takes_its_place_alone() {
     let world = World::new();
-    world.write(world.config().join("mcp/servers.json"), &json_server("shared"));
+    world.write(world.config().join("mcp/servers.json"), json_server("shared"));
     says(&run(&world, "tools --json").stdout, "shared__echo");
 
     let other = world.home().join("other.json");
-    world.write(&other, &json_server("other"));
+    world.write(&other, json_server("other"));
     let ended = world.capstan(["tools", "--json"]).env("MCP_CONFIG_PATH", other).run();
     says(&ended.stdout, "other__echo");
     assert!(!ended.stdout.contains("shared__"), "{}", ended.stdout);
@@ -25,7 +25,7 @@ fn c22_a_shared_servers_file_is_found_and_the_variable_takes_its_place_alone() {
 #[test]
 fn a_projects_mcp_json_starts_nothing_until_it_is_approved() {
     let world = World::new();
-    world.write(world.project().join(".mcp.json"), &json_server("brought"));
+    world.write(world.project().join(".mcp.json"), json_server("brought"));
     says(&run(&world, "list --json").stdout, "awaiting_approval");
     assert_eq!(run(&world, "call brought__echo").status, Some(7));
     run(&world, "trust --yes").ok();

@@ -164,7 +164,7 @@ fn a_server_that_cannot_be_used_is_unreachable_and_says_why() {
         hint: "`capstan doctor s`",
     };
     let at = |command: &str| with(&format!("[servers.s]\ncommand = {}\n", quoted(command)));
-    check(&at("/nowhere/x"), "s__t", &told("command `/nowhere/x` was not found"));
+    check(&at("/nowhere/x"), "s__t", &told("`/nowhere/x` does not exist"));
     check(&at("no-such-program"), "s__t", &told("`no-such-program` was not found in PATH"));
     check(&with(&fixture("s", &["--exit", "3"])), "s__t", &told("exiting with 3"));
     let hanging = format!("{}startup_timeout = \"1s\"\n", fixture("s", &["--silent"]));

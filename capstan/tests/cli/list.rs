@@ -24,7 +24,7 @@ fn c12_two_servers_in_trouble_are_told_of_and_the_third_is_usable() {
     let warnings: Vec<&str> =
         ended.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     let [bad, hanging] = warnings[..] else { panic!("two warnings, not {}", ended.stderr) };
-    says(bad, "server `bad` is not usable: command `/nowhere/bad` was not found");
+    says(bad, "server `bad` is not usable: `/nowhere/bad` does not exist");
     says(hanging, "no answer yet from `hanging`");
 
     assert_eq!(ends_with(run(&world, "call good__add a=1 b=2"), 0).stdout, "3\n");
@@ -42,7 +42,7 @@ fn c72_a_list_shows_name_target_and_state() {
         ● good     connected   18     816     user   [BIN]/capstan-fixture --era legacy --instructions Be kind.
         ");
         insta::assert_snapshot!(ended.stderr, @"
-        ○ bad: command `/nowhere/bad` was not found in PATH; install `/nowhere/bad`, or correct `command` under `[servers.bad]`
+        ○ bad: `/nowhere/bad` does not exist; correct `command` under `[servers.bad]`
         ◐ hanging: it has not answered yet; `--wait [DURATION]` waits longer
         ");
     });

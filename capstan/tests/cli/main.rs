@@ -24,3 +24,4 @@ mod audit;
 mod doctor;
 mod why;
 mod shell;
+mod signals;

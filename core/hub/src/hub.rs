@@ -10,7 +10,7 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::catalog::ToolView;
-use crate::pipeline::{self, Screened};
+use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Clock, Item, Operator};
 use crate::{Call, Session};
 
@@ -65,7 +65,7 @@ impl Hub {
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
-        pipeline::run(self, session, call, operator).await
+        self.begin(&call).call(session, call, operator).await
     }
 
     /// Says what would be decided about a call, and why, without running it.
@@ -91,12 +91,9 @@ impl Hub {
         Ok((ItemId { server, item: item.name.clone() }, item))
     }
 
-    /// Writes down a call that its front could not put together, and gives the reason back.
-    ///
-    /// Who tries tools that are not there, or with arguments that do not fit, leaves a trace too.
-    pub fn refuse(&self, call: &Call, error: CallError) -> CallError {
-        pipeline::refuse(self, call, &error);
-        error
+    /// Opens the record of a call that its front has still to put together.
+    pub fn begin(&self, call: &Call) -> Attempt<'_> {
+        Attempt::begin(self, call)
     }
 
     /// A new conversation.

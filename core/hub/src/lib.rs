@@ -22,4 +22,4 @@ pub use absent::Absent;
 pub use call::{Answer, Call, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Hub, Keep, Limits};
-pub use pipeline::{Screened, Ticket};
+pub use pipeline::{Attempt, Screened, Ticket};

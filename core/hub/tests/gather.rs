@@ -120,7 +120,8 @@ async fn patience_that_ends_at_the_limit_goes_on_without_the_slow_one() {
 async fn a_failure_is_not_the_answer_that_is_waited_for() {
     let servers = vec![broken("bad", ms(1)), after("slow", LIMIT * 2), after("slower", LIMIT * 3)];
     let waited = wait(servers, UNTIL_FIRST).await;
-    assert_eq!(waited.time, LIMIT * 2);
+    // Once the first has come, the next is waited for a little.
+    assert_eq!(waited.time, LIMIT * 2 + ms(400));
     assert_eq!(words(waited.gathered.lists.keys()), ["slow"]);
     assert_eq!(words(waited.gathered.failed.keys()), ["bad"]);
     assert_eq!(words(&waited.gathered.pending), ["slower"]);

@@ -27,45 +27,173 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// Words that make a name tell of a secret.
-const SECRET_WORDS: [&str; 14] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "credential",
-    "private_key",
-    "privatekey",
+/// Words that make a name the name of a secret.
+const SECRET_WORDS: &[&str] = &[
+    "apikeys",
+    "auth",
     "authorization",
-    "cookie",
     "bearer",
+    "cookies",
+    "creds",
+    "dsn",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passwords",
+    "pat",
+    "private",
+    "secrets",
+    "sid",
+    "signature",
+    "tokens",
 ];
 
-/// Whether what stands under this name is likely a secret.
+/// The same, also as the end of words written together, as in `accesstoken`.
+const SECRET_ENDS: &[&str] = &[
+    "apikey",
+    "cookie",
+    "credential",
+    "credentials",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "pwd",
+    "secret",
+    "token",
+];
+
+/// Names whose words are harmless each.
+const SECRET_NAMES: &[&str] =
+    &["database_url", "db_uri", "db_url", "connection_string", "webhook_url"];
+
+/// Words beside which `tokens` are the parts of a text, which are counted and are no secrets.
+const COUNTING_WORDS: &[&str] = &[
+    "audio",
+    "budget",
+    "cache",
+    "cached",
+    "candidates",
+    "completion",
+    "context",
+    "count",
+    "image",
+    "input",
+    "limit",
+    "max",
+    "min",
+    "n",
+    "new",
+    "num",
+    "output",
+    "per",
+    "prediction",
+    "prompt",
+    "reasoning",
+    "remaining",
+    "text",
+    "thinking",
+    "thoughts",
+    "total",
+    "used",
+];
+
+/// Whether a key, variable, header, flag or parameter of this name holds a secret.
+///
+/// Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    // `progressToken`, `max_tokens` and the like count things; they are no secrets.
-    let counts = name == "progresstoken" || name.ends_with("tokens");
-    let is_key = name.ends_with("_key") || name.ends_with("-key") || name.ends_with("_pat");
-    !counts && (is_key || SECRET_WORDS.iter().any(|word| name.contains(word)))
+    let mut words = words_of(name);
+    let whole = words.join("_");
+    if whole == "progress_token" {
+        return false;
+    }
+    if counts_tokens(&words) {
+        words.retain(|word| word != "tokens");
+    }
+    let tells = |word: &String| {
+        SECRET_WORDS.contains(&word.as_str()) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
+    };
+    words.iter().any(tells) || SECRET_NAMES.iter().any(|name| whole.ends_with(name))
+}
+
+/// Whether the word before `tokens`, or the word after them when they come first, counts them.
+fn counts_tokens(words: &[String]) -> bool {
+    let Some(at) = words.iter().position(|word| word == "tokens") else { return false };
+    let beside = words.get(at.checked_sub(1).unwrap_or(at + 1));
+    beside.is_some_and(|word| COUNTING_WORDS.contains(&word.as_str()))
+}
+
+/// The words of a name, in lower case and without numbers at their ends: `DBPass2` is `db`, `pass`.
+///
+/// They are split at anything that is no letter or digit, where a capital follows a small letter,
+/// and before the last of several capitals.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut previous = ' ';
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        let next_is_small = rest.peek().is_some_and(|next| next.is_lowercase());
+        let rises = c.is_uppercase() && (!previous.is_uppercase() || next_is_small);
+        if rises || !c.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        previous = c;
+    }
+    let bare = words.iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
+    bare.filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn hidden(names: &str) {
+        for name in names.split_whitespace() {
+            assert!(is_secret_name(name), "{name} is shown");
+        }
+    }
+
+    #[track_caller]
+    fn shown(names: &str) {
+        for name in names.split_whitespace() {
+            assert!(!is_secret_name(name), "{name} is hidden");
+        }
+    }
+
     #[test]
-    fn telling_names_are_known() {
-        for name in ["GITHUB_TOKEN", "api_key", "OPENAI_API_KEY", "db_password", "Authorization"] {
-            assert!(is_secret_name(name), "{name}");
-        }
-        for name in ["progressToken", "max_tokens", "keyboard", "name", "monkey"] {
-            assert!(!is_secret_name(name), "{name}");
-        }
+    fn names_of_secrets_are_known_in_any_spelling() {
+        hidden("GITHUB_TOKEN AUTH_TOKEN accessToken accesstoken access_tokens TOKEN2 tokens");
+        hidden("api_key apiKey APIKey --api-key X-Api-Key OPENAI_API_KEY APIKEY apikeys");
+        hidden("key keys aws.key privateKey privatekey PRIVATE_KEY_PATH sshKey1");
+        hidden("db_password DB_PASSWORD PGPASSWORD passwords passwd MYSQL_PWD DBPass pass");
+        hidden("Authorization Proxy-Authorization auth HTTPAuth SSH_AUTH_SOCK bearer jwt");
+        hidden("client_secret clientSecret secrets credentials AWS_CREDENTIAL creds");
+        hidden("Cookie Set-Cookie sessioncookie sid signature GITHUB_PAT githubPAT");
+        hidden("SENTRY_DSN DATABASE_URL dbUrl connectionString SLACK_WEBHOOK_URL");
+        hidden("max_tokens_secret authTokens cached_access_tokens GITHUB_TOKENS");
+    }
+
+    #[test]
+    fn names_that_only_resemble_them_are_shown() {
+        shown("keyboard KEYBOARD_LAYOUT KEYMAP keywords monkey MONKEY_MODE DONKEY");
+        shown("author authors authority GIT_AUTHOR_NAME path PATH pattern compass");
+        shown("BYPASS_COUNT COMPASS_HEADING passenger SECRETARY_NAME tokenizer TOKENIZER_PATH");
+        shown("name url id side privateer");
+        assert!(!is_secret_name(""));
+    }
+
+    #[test]
+    fn what_counts_tokens_is_shown() {
+        shown("progressToken progress_token max_tokens maxTokens MAX_TOKENS maxtokens");
+        shown("inputTokens output_tokens totalTokens cache_read_input_tokens budget_tokens");
+        shown("max_tokens_to_sample maxOutputTokens thinking-tokens tokens_used");
     }
 
     #[test]

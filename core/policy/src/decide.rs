@@ -113,10 +113,10 @@ impl Policy {
     }
 
     fn walk(&self, asked: &Asked<'_>, look: Look<'_>) -> Ruling {
-        if let Some(ruling) = self.exposure(asked, look) {
+        let names = spellings(asked.id, self.display_of(&asked.id.server));
+        if let Some(ruling) = self.exposure(asked, &names, look) {
             return ruling;
         }
-        let names = spellings(asked.id, self.display_of(&asked.id.server));
         let question = Question {
             server: &asked.id.server,
             names: &names,
@@ -137,11 +137,15 @@ impl Policy {
     }
 
     /// Exposure and trust: they either refuse or say nothing.
-    fn exposure(&self, asked: &Asked<'_>, look: Look<'_>) -> Option<Ruling> {
+    fn exposure(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
         let server = self.servers.get(&asked.id.server)?;
-        let offered = match asked.kind {
-            Kind::Tool => server.exposure.of(&asked.id.item, server.trust),
-            Kind::Resource | Kind::Prompt => Offered::Yes,
+        let offered = match (asked.kind, server.trust) {
+            (Kind::Tool, trust) => server.exposure.of(names, trust),
+            // `expose` lists tools only, so nothing else of such a server is ever listed.
+            (Kind::Resource | Kind::Prompt, Trust::Sandboxed) => {
+                Offered::No("trust: sandboxed".to_owned())
+            }
+            (Kind::Resource | Kind::Prompt, Trust::Trusted | Trust::Untrusted) => Offered::Yes,
         };
         let name = &asked.id.server;
         match offered {
@@ -186,18 +190,60 @@ mod tests {
     }
 
     fn explain(tool: &str) -> (Ruling, Vec<Step>) {
-        let id = ItemId { server: "files".parse().unwrap(), item: tool.to_owned() };
+        explain_under(&policy(), Kind::Tool, tool)
+    }
+
+    fn explain_under(policy: &Policy, kind: Kind, item: &str) -> (Ruling, Vec<Step>) {
+        let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
         let asked = Asked {
             id: &id,
-            kind: Kind::Tool,
+            kind,
             arguments: Arguments::Unknown,
             effect: Effect::Unknown,
             now: Timestamp::UNIX_EPOCH,
             fallback: DefaultRule::Always(Verdict::Ask),
         };
-        let (ruling, steps) = policy().explain(&asked);
-        assert_eq!(policy().decide(&asked), ruling, "explaining must not change the verdict");
+        let (ruling, steps) = policy.explain(&asked);
+        assert_eq!(policy.decide(&asked), ruling, "explaining must not change the verdict");
         (ruling, steps)
+    }
+
+    #[test]
+    fn a_sandboxed_server_gives_no_resources_and_no_prompts_whatever_a_rule_allows() {
+        let expose = ["*".to_owned()];
+        let with_trust = |trust| {
+            let mut policy = policy();
+            for server in policy.servers.values_mut() {
+                server.trust = trust;
+                server.exposure = Exposure::new(Some(&expose), &[]).unwrap();
+            }
+            policy.permissions.global.allow = rules("permissions.allow", &["*", "greet"]);
+            policy
+        };
+        for (kind, item) in [(Kind::Resource, "file:///notes"), (Kind::Prompt, "greet")] {
+            let ruling = explain_under(&with_trust(Trust::Sandboxed), kind, item).0;
+            let rule = "servers.files.trust: sandboxed".to_owned();
+            assert_eq!(ruling, Ruling { verdict: Verdict::Deny, rule });
+            for trust in [Trust::Untrusted, Trust::Trusted] {
+                let ruling = explain_under(&with_trust(trust), kind, item).0;
+                assert_eq!(ruling.verdict, Verdict::Allow, "{trust:?} {kind:?}");
+            }
+        }
+        let tool = explain_under(&with_trust(Trust::Sandboxed), Kind::Tool, "read").0;
+        assert_eq!(tool.verdict, Verdict::Allow);
+    }
+
+    #[test]
+    fn what_is_hidden_by_its_full_id_stays_hidden() {
+        for pattern in ["files__read", "mcp__files__read", "Files:read", "read"] {
+            let mut policy = policy();
+            for server in policy.servers.values_mut() {
+                server.exposure = Exposure::new(None, &[pattern.to_owned()]).unwrap();
+            }
+            let ruling = explain_under(&policy, Kind::Tool, "read").0;
+            assert_eq!(ruling.rule, format!("servers.files.hide: {pattern}"));
+            assert_eq!(explain_under(&policy, Kind::Tool, "reads").0.verdict, Verdict::Allow);
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ const HIJACKING: &[&str] = &[
 const HIJACKING_PREFIXES: &[&str] =
     &["LD_", "DYLD_", "BASH_FUNC_", "MALLOC_", "GIT_CONFIG_", "NPM_CONFIG_NODE_OPTIONS"];
 
-/// What a process needs to run at all, and what carries no secret.
+/// What a process needs to run at all, and what by its name carries no secret.
 const PASSING: &[&str] = &[
     "COLORTERM",
     "DISPLAY",
@@ -152,6 +152,14 @@ pub fn hijacks(name: &str) -> bool {
 pub fn passes_by_default(name: &str) -> bool {
     let windows = || PASSING_ON_WINDOWS.contains(&name.to_ascii_uppercase().as_str());
     PASSING.contains(&name) || name.starts_with("LC_") || windows()
+}
+
+/// Whether a server gets this variable of ours with this value without anybody asking for it.
+pub fn passes(name: &str, value: &str) -> bool {
+    // The address of a proxy may carry a password: `http://user:password@proxy`, also without a
+    // scheme. No address without one needs an `@`.
+    let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
+    passes_by_default(name) && !(is_proxy && value.contains('@'))
 }
 
 #[cfg(test)]
@@ -233,6 +241,29 @@ mod tests {
         for name in kept_back {
             assert!(!passes_by_default(name), "{name:?} is passed on");
         }
+    }
+
+    #[test]
+    fn the_address_of_a_proxy_stays_where_it_is_when_it_has_a_password() {
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"] {
+            for value in [
+                "http://user:pw@proxy:8080",
+                "http://user@proxy",
+                "user:pw@proxy:8080",
+                "socks5h://:pw@[::1]:1080/",
+                "HTTP://u:p%40w@proxy",
+                "http://u:p/w@proxy",
+            ] {
+                assert!(!passes(name, value), "{name}={value} is passed on");
+            }
+            for value in ["http://proxy:8080", "proxy:8080", "socks5h://[::1]:1080", ""] {
+                assert!(passes(name, value), "{name}={value} is kept back");
+            }
+        }
+        assert!(passes("NO_PROXY", "localhost,.example.org"));
+        assert!(passes("HOME", "/home/a@b"));
+        assert!(!passes("GITHUB_TOKEN", "x"));
+        assert!(!passes("FTP_PROXY", "proxy"));
     }
 
     #[test]

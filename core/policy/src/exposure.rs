@@ -5,7 +5,7 @@ use globset::GlobMatcher;
 
 use crate::pattern::{BadPattern, glob};
 
-/// The tools of one server that are offered, by their bare names.
+/// The tools of one server that are offered.
 #[derive(Clone, Debug, Default)]
 pub struct Exposure {
     /// Only these; `None` means all.
@@ -41,12 +41,13 @@ impl Exposure {
         Ok(Self { expose: expose.map(read).transpose()?, hide: read(hide)? })
     }
 
-    /// Whether `tool` is offered by a server that is believed this far.
-    pub fn of(&self, tool: &str, trust: Trust) -> Offered {
-        if let Some(hidden) = self.hide.iter().find(|pattern| pattern.glob.is_match(tool)) {
+    /// Whether the tool with these spellings is offered by a server that is believed this far.
+    pub fn of(&self, names: &[String], trust: Trust) -> Offered {
+        let means = |pattern: &&Named| names.iter().any(|name| pattern.glob.is_match(name));
+        if let Some(hidden) = self.hide.iter().find(means) {
             return Offered::No(format!("hide: {}", hidden.text));
         }
-        let listed = |patterns: &[Named]| patterns.iter().any(|p| p.glob.is_match(tool));
+        let listed = |patterns: &[Named]| patterns.iter().any(|pattern| means(&pattern));
         match (&self.expose, trust) {
             (Some(patterns), _) if listed(patterns) => Offered::Yes,
             (Some(_), _) => Offered::No("expose: it is not listed there".to_owned()),
@@ -65,13 +66,37 @@ impl Exposure {
 
 #[cfg(test)]
 mod tests {
+    use capstan_model::ItemId;
+
     use super::*;
+    use crate::pattern::spellings;
 
     fn offered(expose: Option<&[&str]>, hide: &[&str], trust: Trust, tool: &str) -> bool {
         let own = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let expose = expose.map(own);
         let exposure = Exposure::new(expose.as_deref(), &own(hide)).unwrap();
-        exposure.of(tool, trust) == Offered::Yes
+        let id = ItemId { server: "files".parse().unwrap(), item: tool.to_owned() };
+        exposure.of(&spellings(&id, "Files"), trust) == Offered::Yes
+    }
+
+    #[test]
+    fn the_lists_know_a_tool_in_any_spelling() {
+        let spelt = [
+            "drop",
+            "files__drop",
+            "mcp__files__d*",
+            "files:drop",
+            "files.drop",
+            "Files__drop",
+            "Files:drop",
+        ];
+        for pattern in spelt {
+            assert!(!offered(None, &[pattern], Trust::Trusted, "drop"), "{pattern}");
+            assert!(offered(None, &[pattern], Trust::Trusted, "read"), "{pattern}");
+            assert!(!offered(Some(&[pattern]), &[], Trust::Sandboxed, "read"), "{pattern}");
+            assert!(offered(Some(&[pattern]), &[], Trust::Sandboxed, "drop"), "{pattern}");
+        }
+        assert!(!offered(Some(&["other__drop"]), &[], Trust::Trusted, "drop"));
     }
 
     #[test]

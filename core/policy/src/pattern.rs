@@ -7,8 +7,8 @@
 //! Elicit(linear)                        not a tool: the server's questions to the operator
 //! ```
 
-use capstan_model::ItemId;
-use capstan_wire::{Json, object};
+use capstan_model::{ItemId, Verdict};
+use capstan_wire::{BadJson, Json, object};
 use globset::{Glob, GlobMatcher};
 
 /// One pattern of a rule.
@@ -38,11 +38,9 @@ pub enum BadPattern {
 pub enum Arguments<'a> {
     /// These.
     These(&'a Json),
-    /// Not known yet, as when tools are listed. A matcher over arguments never matches, so that a
-    /// rule which denies some of them hides nothing.
+    /// Not known yet, as when tools are listed. A call counts as possible where some would do:
+    /// those that a rule allows or asks about, and not those that a rule denies.
     Unknown,
-    /// Those that suit the rule best: a matcher over arguments always matches.
-    Fitting,
 }
 
 #[derive(Clone, Debug)]
@@ -73,15 +71,21 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether a call of one of `names` with these arguments is meant.
+    /// Whether a call of one of `names` with these arguments is meant by a rule that says `verdict`.
     ///
-    /// `names` are the spellings of one and the same item.
-    pub fn matches(&self, names: &[String], arguments: Arguments<'_>) -> bool {
+    /// `names` are the spellings of one and the same item. In doubt about the arguments a rule that
+    /// denies or asks means them and a rule that allows does not.
+    pub fn matches(&self, names: &[String], arguments: Arguments<'_>, verdict: Verdict) -> bool {
         match &self.what {
             What::Elicit(_) => false,
             What::Item { name, arguments: matchers } => {
                 names.iter().any(|spelling| name.is_match(spelling))
-                    && matchers.iter().all(|(key, glob)| argument_matches(arguments, key, glob))
+                    && match arguments {
+                        Arguments::These(arguments) => matchers
+                            .iter()
+                            .all(|(key, glob)| argument_matches(arguments, key, glob, verdict)),
+                        Arguments::Unknown => matchers.is_empty() || verdict != Verdict::Deny,
+                    }
             }
         }
     }
@@ -161,18 +165,31 @@ fn split_outside_braces(text: &str) -> Vec<&str> {
     parts
 }
 
-fn argument_matches(arguments: Arguments<'_>, key: &str, glob: &GlobMatcher) -> bool {
-    let arguments = match arguments {
-        Arguments::These(arguments) => arguments,
-        Arguments::Unknown => return false,
-        Arguments::Fitting => return true,
-    };
-    let Some(value) = object::at_path(arguments, key) else { return false };
-    match value.read::<String>() {
-        Ok(text) => glob.is_match(text),
-        // Numbers, booleans and the rest are matched as they were written.
-        Err(_) => glob.is_match(value.as_str()),
+fn argument_matches(arguments: &Json, key: &str, glob: &GlobMatcher, verdict: Verdict) -> bool {
+    let found = readings(arguments, key);
+    match (found, verdict) {
+        (Ok(found), Verdict::Deny | Verdict::Ask) => found.iter().any(|text| glob.is_match(text)),
+        (Ok(found), Verdict::Allow) => {
+            !found.is_empty() && found.iter().all(|text| glob.is_match(text))
+        }
+        // What cannot be read here may be read by the server, and as anything.
+        (Err(_), Verdict::Deny | Verdict::Ask) => true,
+        (Err(_), Verdict::Allow) => false,
     }
+}
+
+/// Everything that a server may find under `key`.
+fn readings(arguments: &Json, key: &str) -> Result<Vec<String>, BadJson> {
+    if arguments.as_bytes() == b"null" {
+        return Ok(Vec::new());
+    }
+    let found = object::all_at_path(arguments, key)?;
+    let text = |value: &Json| match value.as_bytes().first() {
+        Some(b'"') => value.read(),
+        // Numbers, booleans and the rest are matched as they were written.
+        Some(_) | None => Ok(value.as_str().to_owned()),
+    };
+    found.iter().map(text).collect()
 }
 
 /// A glob in which `*` matches anything, slashes included.
@@ -191,11 +208,19 @@ mod tests {
         ItemId { server: server.parse().unwrap(), item: item.to_owned() }
     }
 
+    /// Whether a rule that allows means it; where all is readable and plain, so do the others.
     fn fits(pattern: &str, arguments: &str) -> bool {
+        let [allow, ask, deny] = [Verdict::Allow, Verdict::Ask, Verdict::Deny]
+            .map(|verdict| fits_for(verdict, pattern, arguments));
+        assert_eq!((allow, allow), (ask, deny), "{pattern} {arguments}");
+        allow
+    }
+
+    fn fits_for(verdict: Verdict, pattern: &str, arguments: &str) -> bool {
         let pattern = Pattern::parse(pattern).unwrap();
         let arguments = Json::parse(arguments.to_owned()).unwrap();
         let names = spellings(&id("gh", "create_issue"), "GH");
-        pattern.matches(&names, Arguments::These(&arguments))
+        pattern.matches(&names, Arguments::These(&arguments), verdict)
     }
 
     #[test]
@@ -238,10 +263,56 @@ mod tests {
         assert!(!fits("create_issue:n={1,2}", r#"{"n":3}"#));
     }
 
+    #[track_caller]
+    fn strict_rules_alone_mean(pattern: &str, arguments: &str) {
+        assert!(fits_for(Verdict::Deny, pattern, arguments), "not denied: {arguments}");
+        assert!(fits_for(Verdict::Ask, pattern, arguments), "not asked about: {arguments}");
+        assert!(!fits_for(Verdict::Allow, pattern, arguments), "allowed: {arguments}");
+    }
+
     #[test]
-    fn a_matcher_over_arguments_never_matches_while_they_are_unknown() {
+    fn arguments_that_cannot_be_read_are_denied_and_never_allowed() {
+        let unreadable = [
+            r#"{"path":"/etc/passwd","\ud800":1}"#,
+            r#"{"\udfff":1,"path":"/home"}"#,
+            r#"{"path":"/etc/passwd\ud800"}"#,
+            r#"{"path":"\ud800"}"#,
+            r#"["/etc/passwd"]"#,
+            r#""{\"path\":\"/etc/passwd\"}""#,
+            "1",
+        ];
+        for arguments in unreadable {
+            strict_rules_alone_mean("create_issue:path=/etc/*", arguments);
+        }
+        strict_rules_alone_mean("create_issue:a.path=/etc/*", r#"{"a":{"\ud800":1,"path":"x"}}"#);
+        assert!(!fits("gl__create_issue:path=*", "{}"));
+        assert!(!fits("create_issue:path=*", "null"));
+    }
+
+    #[test]
+    fn a_second_reading_hides_no_first_one() {
+        let pattern = "create_issue:issue.repo=acme/*";
+        for arguments in [
+            r#"{"issue.repo":"x","issue":{"repo":"acme/a"}}"#,
+            r#"{"issue":{"repo":"acme/a"},"issue.repo":"x"}"#,
+            r#"{"issue.repo":"acme/a","issue":{"repo":"x"}}"#,
+        ] {
+            strict_rules_alone_mean(pattern, arguments);
+        }
+        assert!(!fits(pattern, r#"{"issue.repo":"x","issue":{"repo":"y"}}"#));
+        assert!(fits(pattern, r#"{"issue.repo":"acme/b","issue":{"repo":"acme/a"}}"#));
+    }
+
+    #[test]
+    fn while_arguments_are_unknown_only_a_matcher_that_denies_never_matches() {
         let pattern = Pattern::parse("create_issue:repo=*").unwrap();
-        assert!(!pattern.matches(&spellings(&id("gh", "create_issue"), "gh"), Arguments::Unknown));
+        let names = spellings(&id("gh", "create_issue"), "gh");
+        let matches = |verdict| pattern.matches(&names, Arguments::Unknown, verdict);
+        assert!(!matches(Verdict::Deny));
+        assert!(matches(Verdict::Ask));
+        assert!(matches(Verdict::Allow));
+        let bare = Pattern::parse("create_issue").unwrap();
+        assert!(bare.matches(&names, Arguments::Unknown, Verdict::Deny));
     }
 
     #[test]
@@ -249,7 +320,8 @@ mod tests {
         let pattern = Pattern::parse("Elicit(lin*)").unwrap();
         assert!(pattern.matches_elicitation("linear"));
         assert!(!pattern.matches_elicitation("github"));
-        assert!(!pattern.matches(&["linear__x".to_owned()], Arguments::Unknown));
+        let names = ["linear__x".to_owned()];
+        assert!(!pattern.matches(&names, Arguments::Unknown, Verdict::Allow));
         assert!(!Pattern::parse("*").unwrap().matches_elicitation("linear"));
     }
 

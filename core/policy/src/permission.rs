@@ -13,7 +13,7 @@ use crate::pattern::{Arguments, Pattern};
 pub struct Permissions {
     /// Rules for all servers.
     pub global: RuleList,
-    /// Rules of one server; patterns match the bare tool name.
+    /// Rules of one server, which speak of no other.
     pub servers: HashMap<ServerName, RuleList>,
     /// What is said of a call that no rule speaks of; `None` leaves it to the front.
     pub default: Option<DefaultRule>,
@@ -71,7 +71,7 @@ pub enum DefaultRule {
 pub struct Question<'a> {
     /// Its server.
     pub server: &'a ServerName,
-    /// Every spelling of the item; the bare name is the last.
+    /// Every spelling of the item, the bare name among them.
     pub names: &'a [String],
     /// Its arguments.
     pub arguments: Arguments<'a>,
@@ -85,7 +85,6 @@ pub struct Question<'a> {
 struct Stage<'a> {
     verdict: Verdict,
     rules: &'a [Rule],
-    names: &'a [String],
 }
 
 // === impl Permissions ===
@@ -104,16 +103,14 @@ impl Permissions {
     ) -> Ruling {
         let none = RuleList::default();
         let server = self.servers.get(question.server).unwrap_or(&none);
-        let (all, global) = (question.names, &self.global);
-        // A server's own rules speak of its tools by their bare names.
-        let bare = all.last().map(std::slice::from_ref).unwrap_or_default();
+        let global = &self.global;
         let stages = [
-            Stage { verdict: Verdict::Deny, rules: &global.deny, names: all },
-            Stage { verdict: Verdict::Deny, rules: &server.deny, names: bare },
-            Stage { verdict: Verdict::Ask, rules: &server.ask, names: bare },
-            Stage { verdict: Verdict::Allow, rules: &server.allow, names: bare },
-            Stage { verdict: Verdict::Ask, rules: &global.ask, names: all },
-            Stage { verdict: Verdict::Allow, rules: &global.allow, names: all },
+            Stage { verdict: Verdict::Deny, rules: &global.deny },
+            Stage { verdict: Verdict::Deny, rules: &server.deny },
+            Stage { verdict: Verdict::Ask, rules: &server.ask },
+            Stage { verdict: Verdict::Allow, rules: &server.allow },
+            Stage { verdict: Verdict::Ask, rules: &global.ask },
+            Stage { verdict: Verdict::Allow, rules: &global.allow },
         ];
         first_match(&stages, question, seen).unwrap_or_else(|| {
             let ruling = self.default_ruling(question, fallback);
@@ -167,11 +164,10 @@ impl RuleList {
         question: &Question<'_>,
         seen: &mut dyn FnMut(&dyn fmt::Display, Option<Verdict>),
     ) -> Option<Ruling> {
-        let names = question.names;
         let stages = [
-            Stage { verdict: Verdict::Deny, rules: &self.deny, names },
-            Stage { verdict: Verdict::Ask, rules: &self.ask, names },
-            Stage { verdict: Verdict::Allow, rules: &self.allow, names },
+            Stage { verdict: Verdict::Deny, rules: &self.deny },
+            Stage { verdict: Verdict::Ask, rules: &self.ask },
+            Stage { verdict: Verdict::Allow, rules: &self.allow },
         ];
         first_match(&stages, question, seen)
     }
@@ -184,7 +180,7 @@ fn first_match(
 ) -> Option<Ruling> {
     for stage in stages {
         for rule in stage.rules {
-            let matched = rule.speaks_of(question, stage);
+            let matched = rule.speaks_of(question, stage.verdict);
             seen(rule, matched.then_some(stage.verdict));
             if matched {
                 return Some(rule.ruling(stage.verdict));
@@ -211,14 +207,9 @@ impl Rule {
         reaches && self.expires_at.is_none_or(|end| now < end)
     }
 
-    fn speaks_of(&self, question: &Question<'_>, stage: &Stage<'_>) -> bool {
-        // Before the arguments are known a call counts as possible where some would do: those
-        // that a rule allows or asks about, and not those that a rule denies.
-        let arguments = match (question.arguments, stage.verdict) {
-            (Arguments::Unknown, Verdict::Allow | Verdict::Ask) => Arguments::Fitting,
-            (arguments, _) => arguments,
-        };
-        self.in_force(question.server, question.now) && self.pattern.matches(stage.names, arguments)
+    fn speaks_of(&self, question: &Question<'_>, verdict: Verdict) -> bool {
+        self.in_force(question.server, question.now)
+            && self.pattern.matches(question.names, question.arguments, verdict)
     }
 
     fn ruling(&self, verdict: Verdict) -> Ruling {

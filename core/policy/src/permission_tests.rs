@@ -99,8 +99,41 @@ fn c11_the_first_list_with_a_match_decides() {
 fn rules_of_one_server_do_not_reach_another() {
     let ask = (Verdict::Ask, "permissions.default: ask");
     check("linear.allow: *", "github__list_issues", ask);
-    // A server's own rules know bare names only, so a full id in them matches nothing.
-    check("linear.allow: linear__*", "linear__list_issues", ask);
+    check("linear.allow: github__*", "github__list_issues", ask);
+    check("linear.deny: github__*", "linear__list_issues", ask);
+}
+
+#[test]
+fn a_servers_own_rules_know_its_tools_in_any_spelling() {
+    for pattern in
+        ["delete_*", "linear__delete_*", "mcp__linear__delete_*", "linear:delete_*", "linear.del*"]
+    {
+        let place = |list: &str| format!("linear.{list}: {pattern}");
+        let all = "global.allow: *\n";
+        let denied = (Verdict::Deny, &*place("deny"));
+        check(&format!("{all}{}", place("deny")), "linear__delete_issue", denied);
+        let asked = (Verdict::Ask, &*place("ask"));
+        check(&format!("{all}{}", place("ask")), "linear__delete_issue", asked);
+        check(&place("allow"), "linear__delete_issue", (Verdict::Allow, &*place("allow")));
+        let other = (Verdict::Ask, "permissions.default: ask");
+        check(&place("allow"), "linear__list_issues", other);
+    }
+}
+
+#[test]
+fn a_deny_by_arguments_is_not_passed_by_arguments_that_cannot_be_read() {
+    let rules = permissions("global.allow: *\nglobal.deny: read:path=/etc/*");
+    let verdict = |arguments: &str| rule_on(&rules, "files__read", arguments).verdict;
+    for arguments in [
+        r#"{"path":"/etc/passwd"}"#,
+        r#"{"path":"/etc/passwd","\ud800":1}"#,
+        r#"{"\ud800":1}"#,
+        r#"{"path":"\ud800"}"#,
+    ] {
+        assert_eq!(verdict(arguments), Verdict::Deny, "{arguments}");
+    }
+    assert_eq!(verdict(r#"{"path":"/home"}"#), Verdict::Allow);
+    assert_eq!(verdict("{}"), Verdict::Allow);
 }
 
 #[test]

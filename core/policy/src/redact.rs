@@ -3,12 +3,15 @@
 use capstan_model::secret::{MASK, is_secret_name};
 use serde_json::Value;
 
-/// Replaces every text that stands under a telling name, at any depth.
+/// Replaces whatever stands under a telling name, at any depth, lists and objects whole.
+///
+/// What is only true, false or null tells nothing and stays.
 pub fn redact(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
-                if member.is_string() && is_secret_name(name) {
+                let tells = !member.is_null() && !member.is_boolean();
+                if tells && is_secret_name(name) {
                     *member = Value::from(MASK);
                 } else {
                     redact(member);
@@ -26,12 +29,36 @@ mod tests {
 
     use super::*;
 
+    #[track_caller]
+    fn check(mut value: Value, expected: &Value) {
+        redact(&mut value);
+        assert_eq!(&value, expected);
+    }
+
     #[test]
     fn texts_under_telling_names_are_masked_at_any_depth() {
-        let mut value = json!({"a": [{"api_key": "x", "n": 1}], "password": "y", "max_tokens": 5});
-        redact(&mut value);
-        let expected =
-            json!({"a": [{"api_key": "***", "n": 1}], "password": "***", "max_tokens": 5});
-        assert_eq!(value, expected);
+        check(
+            json!({"a": [{"api_key": "x", "n": 1}], "password": "y", "max_tokens": 5}),
+            &json!({"a": [{"api_key": "***", "n": 1}], "password": "***", "max_tokens": 5}),
+        );
+    }
+
+    #[test]
+    fn whatever_stands_under_a_telling_name_is_masked_whole() {
+        for hidden in [
+            json!(["a", "b"]),
+            json!({"value": "x", "n": 1}),
+            json!([{"deep": ["x"]}]),
+            json!(1234),
+            json!([]),
+        ] {
+            check(json!({"in": {"passwords": hidden}}), &json!({"in": {"passwords": "***"}}));
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_stays() {
+        let plain = json!({"private": true, "token": null, "author": ["x"], "inputTokens": [1, 2]});
+        check(plain.clone(), &plain);
     }
 }

@@ -1,7 +1,7 @@
 //! Puts messages together around bodies that are already JSON.
 
+use crate::Json;
 use crate::envelope::RequestId;
-use crate::{Json, RpcError};
 
 /// A request with one of our own ids, as one line without its newline.
 pub fn request(id: u64, method: &str, params: Option<&Json>) -> Vec<u8> {
@@ -36,15 +36,6 @@ pub fn error_reply(id: &RequestId, code: i64, message: &str) -> Vec<u8> {
     line.extend_from_slice(br#","message":"#);
     push_string(&mut line, message);
     line.extend_from_slice(b"}}");
-    line
-}
-
-/// An error of another party, passed on as it was written.
-pub fn forwarded_error(id: &RequestId, error: &RpcError) -> Vec<u8> {
-    let mut line = reply_head(id, error.whole.len());
-    line.extend_from_slice(br#","error":"#);
-    line.extend_from_slice(error.whole.as_bytes());
-    line.push(b'}');
     line
 }
 

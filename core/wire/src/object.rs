@@ -32,18 +32,32 @@ pub fn get_string(json: &Json, key: &str) -> Option<String> {
     get(json, key)?.read().ok()
 }
 
-/// What stands at a dotted path such as `issue.repo`; each part names a member.
+/// What stands at a dotted path such as `issue.repo`, when one reading is as good as another.
 ///
-/// A member whose own name has dots in it is found too: the longest name that fits is tried first.
+/// Whoever judges by it takes [`all_at_path`].
 pub fn at_path(json: &Json, path: &str) -> Option<Json> {
-    if let Some(found) = get(json, path) {
-        return Some(found);
+    all_at_path(json, path).ok()?.into_iter().next()
+}
+
+/// Everything that a dotted path such as `issue.repo` can mean, in the order it was written.
+///
+/// The dots may lead into an object or belong to the name of a member. Both are readings, because
+/// a sender who can choose which one is looked at can hide the other behind it.
+///
+/// # Errors
+/// When `json`, or an object on the way, is not an object whose names can all be read.
+pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
+    let mut found = Vec::new();
+    for (name, value) in members(json)? {
+        if name == path {
+            found.push(value);
+        } else if let Some(rest) = path.strip_prefix(&name).and_then(|rest| rest.strip_prefix('.'))
+            && value.as_bytes().starts_with(b"{")
+        {
+            found.extend(all_at_path(&value, rest)?);
+        }
     }
-    let (cut, _) = path
-        .rmatch_indices('.')
-        .find(|(cut, _)| path.get(..*cut).is_some_and(|head| get(json, head).is_some()))?;
-    let inner = get(json, path.get(..cut)?)?;
-    at_path(&inner, path.get(cut + 1..)?)
+    Ok(found)
 }
 
 /// The items of a list, each as it was written.
@@ -65,22 +79,8 @@ pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson
         Some((_, old)) => *old = value.clone(),
         None => members.push((key.to_owned(), value.clone())),
     }
-    Ok(from_members(&members))
-}
-
-/// `json` without the member `key`.
-///
-/// # Errors
-/// When `json` is not an object.
-pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
-    let mut members = members(json)?;
-    members.retain(|(name, _)| name != key);
-    Ok(from_members(&members))
-}
-
-fn from_members(members: &[(String, Json)]) -> Json {
     let borrowed: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    compose::object(&borrowed)
+    Ok(compose::object(&borrowed))
 }
 
 /// The members of an object in the order they were written.
@@ -148,10 +148,6 @@ mod tests {
         let before = json(r#"{"z": 1.000, "name":"a", "u":{"x": [1 ,2]}}"#);
         let after = with_member(&before, "name", &compose::string("b")).unwrap();
         assert_eq!(after.as_str(), r#"{"z":1.000,"name":"b","u":{"x": [1 ,2]}}"#);
-        assert_eq!(
-            without_member(&after, "z").unwrap().as_str(),
-            r#"{"name":"b","u":{"x": [1 ,2]}}"#
-        );
     }
 
     #[test]
@@ -168,6 +164,32 @@ mod tests {
         assert_eq!(at_path(&args, "issue.a.b.c"), Some(json("7")));
         assert_eq!(at_path(&args, "issue.none"), None);
         assert_eq!(at_path(&json("[1]"), "0"), None);
+    }
+
+    #[test]
+    fn no_reading_of_a_path_hides_another() {
+        let readings = |text: &str, path: &str| -> Vec<String> {
+            let found = all_at_path(&json(text), path).unwrap();
+            found.iter().map(ToString::to_string).collect()
+        };
+        let both = r#"{"issue.repo":"x","issue":{"repo":"y"}}"#;
+        assert_eq!(readings(both, "issue.repo"), [r#""x""#, r#""y""#]);
+        let turned = r#"{"issue":{"repo":"y"},"issue.repo":"x"}"#;
+        assert_eq!(readings(turned, "issue.repo"), [r#""y""#, r#""x""#]);
+        let dead_end = r#"{"a.b":{"x":0},"a":{"b":{"c":1},"b.c":2},"a.b.c":3}"#;
+        assert_eq!(readings(dead_end, "a.b.c"), ["1", "2", "3"]);
+        assert_eq!(readings(r#"{"a":1,"a":2}"#, "a"), ["1", "2"]);
+        for nowhere in ["{}", r#"{"a":1}"#, r#"{"a":{"c":1}}"#, r#"{"a":[{"b":1}]}"#] {
+            assert_eq!(readings(nowhere, "a.b"), [""; 0], "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn a_path_through_names_that_cannot_be_read_is_an_error() {
+        for text in [r#"{"a":1,"\ud800":1}"#, r#"{"a":{"\udc00":1,"b":2}}"#, "[]", "1"] {
+            assert!(all_at_path(&json(text), "a.b").is_err(), "{text}");
+            assert_eq!(at_path(&json(text), "a.b"), None, "{text}");
+        }
     }
 
     #[test]

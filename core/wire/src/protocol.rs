@@ -18,9 +18,6 @@ pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities"
 /// `_meta` key of a modern request: who the client is.
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// `_meta` key of a modern request: which log messages the client wants.
-pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
 /// `_meta` key of a modern result: who the server is.
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -32,6 +29,3 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 
 /// JSON-RPC: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
-
-/// MCP 2026-07-28: the revision is not spoken here; `data.supported` lists the others.
-pub const UNSUPPORTED_VERSION: i64 = -32022;

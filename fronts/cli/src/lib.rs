@@ -3,7 +3,7 @@
 //! Read in this order: [`args`] is what can be typed, [`host`] what the front needs from the
 //! program around it, `context` what every command gets, `commands` has one file a command,
 //! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
-//! asks: `operator`, `form`.
+//! asks: `operator`, `form`, `keyboard`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
 //! through `clean` before a person sees it.
@@ -23,6 +23,7 @@ mod veil;
 mod table;
 mod clean;
 mod waiting;
+mod keyboard;
 mod complete;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ use crate::args::{Cli, Options};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::Host;
+use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
 /// Reads what was typed.
@@ -76,11 +78,15 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
     let context = Context::new(cli.options.clone(), host);
+    let keyboard = Keyboard::as_it_is();
     let result = tokio::select! {
-        result = commands::run(&context, &cli.command) => result,
+        // First, so that signals are heard before anything is begun.
+        biased;
         () = interrupted() => Ok(Exit::Interrupted),
+        result = commands::run(&context, &cli.command) => result,
     };
     context.close().await;
+    keyboard.restore();
     if let Some(reason) = print::lost() {
         context.print.error(&format!("the output could not be written: {reason}"));
         return Exit::Internal;

@@ -57,7 +57,7 @@ impl Person {
         let waiting = self.waiting.clone();
         async move {
             let asked = tokio::task::spawn_blocking(move || {
-                waiting.aside(|| form::ask(&mut form::Terminal, &elicitation))
+                waiting.ask(|| form::ask(&mut form::Terminal, &elicitation))
             });
             asked.await.unwrap_or(Reply::Cancel)
         }
@@ -67,10 +67,11 @@ impl Person {
     fn say_declined(&self, elicitation: &Elicitation, why: &str) {
         let (server, message) = (&elicitation.server, &elicitation.message);
         let text = format!("`{server}` asked: {message}\n  declined: {why}");
-        self.waiting.aside(|| {
-            self.print.note(&text);
-            if matches!(self.elicit, Elicit::Decline) {
-                self.print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+        let (print, declines) = (self.print, matches!(self.elicit, Elicit::Decline));
+        self.waiting.tell(move || {
+            print.note(&text);
+            if declines {
+                print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
             }
         });
     }
@@ -92,7 +93,8 @@ impl Operator for Person {
                 self.waiting.progress(done, total, message.as_deref());
             }
             Notice::Log { server, level, text } => {
-                self.waiting.aside(|| self.print.note(&format!("{server} {level}: {text}")));
+                let print = self.print;
+                self.waiting.tell(move || print.note(&format!("{server} {level}: {text}")));
             }
         }
     }

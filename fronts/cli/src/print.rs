@@ -47,10 +47,15 @@ impl Printer {
         self.format == Format::Json
     }
 
-    /// Prints data, with a newline at its end.
+    /// Prints data for people, cleaned, with a newline at its end.
+    pub(crate) fn data(self, text: &str) {
+        self.exactly(&clean(text));
+    }
+
+    /// Prints data that programs read, with a newline at its end.
     ///
     /// A reader who has gone away is no error: there is nobody left to tell.
-    pub(crate) fn data(self, text: &str) {
+    pub(crate) fn exactly(self, text: &str) {
         let mut out = anstream::stdout().lock();
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         note_loss(write!(out, "{text}{newline}").and_then(|()| out.flush()));
@@ -72,7 +77,7 @@ impl Printer {
     /// Prints data as JSON.
     pub(crate) fn json(self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.data(&text),
+            Ok(text) => self.exactly(&text),
             Err(error) => self.error(&error.to_string()),
         }
     }

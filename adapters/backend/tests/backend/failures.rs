@@ -50,14 +50,15 @@ async fn a_server_that_says_nothing_fails_when_its_time_is_over_and_harms_no_oth
 
 #[tokio::test]
 async fn a_command_that_is_not_there_is_named_with_what_to_do() {
-    for command in ["capstan-no-such-program", "/no/such/program", "./capstan-fixture"] {
-        let reason = reason(&Scene::of(settings(command, &[]))).await;
-        let words = format!(
-            "command `{command}` was not found in PATH; install `{command}`, or correct `command` \
-             under `[servers.s]`"
-        );
-        assert_eq!(reason, words);
-    }
+    let hint = "correct `command` under `[servers.s]`";
+    let reason_of = async |command| reason(&Scene::of(settings(command, &[]))).await;
+    let name = "capstan-no-such-program";
+    let words = format!("command `{name}` was not found in PATH; install `{name}`, or {hint}");
+    assert_eq!(reason_of(name).await, words);
+    let words = format!("`/no/such/program` does not exist; {hint}");
+    assert_eq!(reason_of("/no/such/program").await, words);
+    let words = reason_of("./capstan-fixture").await;
+    assert!(words.ends_with(&format!("/capstan-fixture` does not exist; {hint}")), "{words}");
 }
 
 #[tokio::test]

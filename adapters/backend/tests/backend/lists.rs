@@ -55,6 +55,16 @@ async fn a_list_that_never_ends_is_refused_and_the_server_counts_as_degraded() {
 }
 
 #[tokio::test]
+async fn a_list_of_too_many_bytes_is_refused_however_small_its_pages() {
+    let arms = r#"
+    *'"tools/list"'*) [ -n "$x" ] || x=$(head -c 4194304 /dev/zero | tr '\0' x)
+      answer "{\"tools\":[{\"name\":\"$x\"}],\"nextCursor\":\"$id\"}" ;;"#;
+    let scene = Scene::of(shell(arms));
+    let error = scene.list(Listing::Tools).await.unwrap_err();
+    assert!(error.to_string().contains("more than 67108864 bytes"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_is_degraded_only_until_its_list_can_be_read() {
     let arms = r#"
     *'"tools/list"'*) if [ -z "$failed" ]; then failed=1

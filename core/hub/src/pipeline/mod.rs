@@ -10,8 +10,9 @@
 //! out nor taken out of order: the next one would have nothing to take. A [`Ticket`] cannot be
 //! made outside this module:
 //!
-//! ```compile_fail
-//! let forged = capstan_hub::pipeline::Ticket { id: todo!(), kind: todo!(), params: todo!() };
+//! ```compile_fail,E0451
+//! use capstan_hub::Ticket;
+//! let forged = Ticket { id: todo!(), kind: todo!(), effect: todo!(), params: todo!() };
 //! ```
 //!
 //! `record` wraps the whole road, so that every exit is written to the audit log.
@@ -23,11 +24,13 @@ mod admit;
 mod send;
 mod screen;
 
+mod attempt;
 mod record;
 
 pub(crate) use permit::fallback;
 
 pub use admit::Ticket;
+pub use attempt::Attempt;
 pub use screen::Screened;
 
 use std::sync::Arc;
@@ -42,18 +45,6 @@ use record::Record;
 use resolve::Resolved;
 
 /// Takes `call` down the whole road.
-pub(crate) async fn run(
-    hub: &Hub,
-    session: &Session,
-    call: Call,
-    operator: Arc<dyn Operator>,
-) -> Result<Screened, CallError> {
-    let mut record = Record::open(hub, &call);
-    let result = walk(hub, session, call, operator, &mut record).await;
-    record.close(&result);
-    result
-}
-
 async fn walk(
     hub: &Hub,
     session: &Session,
@@ -73,15 +64,6 @@ async fn walk(
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
     let Resolved { id, definition, .. } = resolve::find(hub, call).await?;
     Ok((id.server, Item { name: id.item, definition }))
-}
-
-/// Writes down a call that its front could not put together.
-pub(crate) fn refuse(hub: &Hub, call: &Call, error: &CallError) {
-    let mut record = Record::open(hub, call);
-    if let Some(id) = hub.id_of(&call.target.name) {
-        record.meant(&id);
-    }
-    record.close(&Err(error.clone()));
 }
 
 /// Takes `call` as far as the verdict and tells every rule on the way there.

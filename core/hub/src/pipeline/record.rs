@@ -24,23 +24,14 @@ pub(super) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(super) fn open(hub: &'a Hub, call: &Call) -> Self {
-        let entry = Entry {
-            time: hub.clock.now(),
-            caller: call.caller.clone(),
-            kind: call.target.kind,
-            server: None,
-            item: call.target.name.clone(),
-            effect: None,
-            verdict: None,
-            rule: None,
-            approval: None,
-            arguments: arguments(hub, call),
-            outcome: Outcome::Abandoned,
-            duration: Duration::ZERO,
-            request_bytes: call.params.len(),
-            answer_bytes: 0,
-        };
-        Self { hub, opened: hub.clock.monotonic(), entry: Some(entry) }
+        Self { hub, opened: hub.clock.monotonic(), entry: Some(blank(hub, call)) }
+    }
+
+    /// The call is put together; until now only what it was for was known.
+    pub(super) fn asked(&mut self, call: &Call) {
+        if let Some(entry) = &mut self.entry {
+            *entry = Entry { time: entry.time, ..blank(self.hub, call) };
+        }
     }
 
     pub(super) fn meant(&mut self, id: &ItemId) {
@@ -78,6 +69,26 @@ impl<'a> Record<'a> {
             };
             entry.answer_bytes = result.as_ref().map_or(0, |screened| screened.result().len());
         }
+    }
+}
+
+/// What is known of a call before its first step.
+fn blank(hub: &Hub, call: &Call) -> Entry {
+    Entry {
+        time: hub.clock.now(),
+        caller: call.caller.clone(),
+        kind: call.target.kind,
+        server: None,
+        item: call.target.name.clone(),
+        effect: None,
+        verdict: None,
+        rule: None,
+        approval: None,
+        arguments: arguments(hub, call),
+        outcome: Outcome::Abandoned,
+        duration: Duration::ZERO,
+        request_bytes: call.params.len(),
+        answer_bytes: 0,
     }
 }
 

@@ -23,6 +23,34 @@ fn a_caller_who_goes_away_while_the_server_lists_leaves_one_abandoned_entry() {
 }
 
 #[test]
+fn a_caller_who_goes_away_before_the_call_is_put_together_leaves_one_abandoned_entry() {
+    let scene = Scene::with_server(files());
+    drop(scene.world.hub.begin(&tool("files__read")));
+    assert_eq!(scene.entry(), "tool files read; - - by -, -; abandoned -; 37>0");
+}
+
+#[test]
+fn a_call_that_cannot_be_put_together_leaves_one_failed_entry() {
+    let scene = Scene::with_server(files());
+    let error = scene.world.hub.begin(&tool("files__read")).refuse(unreachable());
+    assert_eq!(error.to_string(), unreachable().to_string());
+    assert_eq!(scene.entry(), "tool files read; - - by -, -; failed transient; 37>0");
+}
+
+#[test]
+fn a_call_that_was_begun_and_then_made_leaves_one_entry_like_any_other() {
+    let scene = Scene::with_server(files());
+    scene.call("files__read").now_or_never().unwrap().unwrap();
+    let usual = scene.entry();
+    let scene = Scene::with_server(files());
+    let (attempt, session) =
+        (scene.world.hub.begin(&tool("files__other")), scene.world.hub.session());
+    let call = attempt.call(&session, tool("files__read"), scene.person.clone());
+    call.now_or_never().unwrap().unwrap();
+    assert_eq!(scene.entry(), usual);
+}
+
+#[test]
 fn a_caller_who_goes_away_while_the_operator_thinks_leaves_one_abandoned_entry() {
     let person = Person { approves: Box::new(|| pending().boxed()), ..Person::nobody() };
     let scene = Scene::with_person(person);

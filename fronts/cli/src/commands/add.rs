@@ -5,22 +5,20 @@ use std::time::Duration;
 
 use capstan_config::Scope;
 use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
+use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 
-/// Words that `add` would misread otherwise: `mcp` before a verb is an alias of nothing, and the
-/// first `--` of an `add` is dropped wherever it stands.
+/// Leaves out words that no parser of ours knows: `mcp` before a verb, as other programs have it,
+/// and the first `--` of an `add`, wherever it stands.
 pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
-    let is_option = |word: &OsString| word.to_string_lossy().starts_with('-');
-    let verb = words.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
-    let Some(mut verb) = verb else { return words };
+    let Some(mut verb) = verb_at(&words, 1) else { return words };
     if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
         words.remove(verb);
-        let next = words.iter().skip(verb).position(|word| !is_option(word));
-        verb += next.unwrap_or(0);
+        verb = verb_at(&words, verb).unwrap_or(verb);
     }
     if words.get(verb).is_some_and(|word| word == "add")
         && let Some(at) = words.iter().position(|word| word == "--")
@@ -29,6 +27,21 @@ pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
         words.remove(at);
     }
     words
+}
+
+/// Where the first word from `start` on is that is neither an option nor the value of one.
+fn verb_at(words: &[OsString], start: usize) -> Option<usize> {
+    let command = Cli::command();
+    let mut at = start;
+    loop {
+        let word = words.get(at)?.to_string_lossy();
+        at += match own(&[&command], &word) {
+            Some(Own::WithValue) => 2,
+            Some(Own::Alone) => 1,
+            None if word.starts_with('-') => 1,
+            None => return Some(at),
+        };
+    }
 }
 
 /// Takes the options that stand behind a URL to those that stand before it.
@@ -220,12 +233,21 @@ mod tests {
         check("capstan add s python x.py -- --flag", "capstan add s python x.py --flag");
         check("capstan add s npx -- a -- b", "capstan add s npx a -- b");
         check("capstan call s__t -- a=b", "capstan call s__t -- a=b");
+        check("capstan --config f add s -- npx", "capstan --config f add s npx");
+        check("capstan --config=f add s -- npx", "capstan --config=f add s npx");
+    }
+
+    #[test]
+    fn the_value_of_an_option_is_not_taken_for_a_verb() {
+        check("capstan --config mcp list", "capstan --config mcp list");
+        check("capstan --config add call x -- y", "capstan --config add call x -- y");
     }
 
     #[test]
     fn mcp_before_a_verb_is_an_alias() {
         check("capstan mcp add s -- npx", "capstan add s npx");
         check("capstan --json mcp list", "capstan --json list");
+        check("capstan mcp --config f add s -- npx", "capstan --config f add s npx");
         check("capstan mcp", "capstan mcp");
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::args::AuditArgs;
+use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::{AuditMark, AuditQuery, AuditRow, Errors, Setup};
@@ -52,9 +53,11 @@ async fn follow(context: &Context, setup: &Setup, query: &AuditQuery) -> Result<
                 continue;
             }
             if context.print.wants_json() {
-                context.print.data(&Value::Object(row).to_string());
+                context.print.exactly(&Value::Object(row).to_string());
             } else {
-                context.print.data(&cells(&row).join("  "));
+                let cells = cells(&row);
+                let cells = cells.iter().map(|cell| one_line(cell, usize::MAX));
+                context.print.data(&cells.collect::<Vec<_>>().join("  "));
             }
         }
         tokio::time::sleep(POLL).await;

@@ -1,6 +1,6 @@
 //! `capstan call`: runs one tool.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use capstan_hub::Call;
@@ -17,27 +17,34 @@ use crate::operator::Person;
 use crate::print::{stderr_is_terminal, stdin_is_terminal};
 use crate::waiting::Waiting;
 
+/// What came on stdin, if the words ask for it.
+struct Stdin(io::Result<String>);
+
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
     let elicit = elicit(args.elicit.as_deref())?;
+    let stdin = Stdin::read(&args.arguments).await;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
-    let asked = Call::new(caller.clone(), Target::tool(&args.tool), None);
+    let attempt = hub.begin(&Call::new(caller.clone(), Target::tool(&args.tool), None));
     let waiting = Waiting::new(context.print, &format!("starting the server of `{}`", args.tool));
-    let tool = hub.find_tool(&caller, &args.tool).await;
-    let tool = tool.map_err(|error| hub.refuse(&asked, error))?;
-    let arguments = arguments::build(&args.arguments, read_stdin, &tool.input_schema());
-    let arguments = arguments.map_err(|error| {
-        let failure = bad_arguments(&args.tool, &error);
-        let (item, problem) = (args.tool.clone(), error.to_string());
-        drop(hub.refuse(&asked, CallError::InvalidArguments { item, problem }));
-        failure
-    })?;
+    let tool = match hub.find_tool(&caller, &args.tool).await {
+        Ok(tool) => tool,
+        Err(error) => return Err(attempt.refuse(error).into()),
+    };
+    let arguments = match arguments::build(&args.arguments, || stdin.0, &tool.input_schema()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let (item, problem) = (args.tool.clone(), error.to_string());
+            drop(attempt.refuse(CallError::InvalidArguments { item, problem }));
+            return Err(bad_arguments(&args.tool, &error));
+        }
+    };
 
     waiting.say(&format!("calling `{}`", tool.id));
     let call = Call::new(caller, Target::tool(tool.id.to_string()), Some(&arguments));
     let person = Arc::new(Person::new(context.print, elicit, waiting));
-    let screened = hub.call(&hub.session(), call, person).await?;
+    let screened = attempt.call(&hub.session(), call, person).await?;
 
     if context.print.wants_json() {
         context.print.bytes(screened.result().as_bytes());
@@ -52,23 +59,16 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
 }
 
 /// The arguments that were typed, for a tool that is not looked up.
-pub(super) fn read_arguments(words: &[String], tool: &str) -> Result<Json, Failure> {
+pub(super) async fn read_arguments(words: &[String], tool: &str) -> Result<Json, Failure> {
     let anything = Json::empty_object();
-    arguments::build(words, read_stdin, &anything).map_err(|error| bad_arguments(tool, &error))
+    let stdin = Stdin::read(words).await;
+    arguments::build(words, || stdin.0, &anything).map_err(|error| bad_arguments(tool, &error))
 }
 
 fn bad_arguments(tool: &str, error: &ArgumentError) -> Failure {
     let usual = || format!("`capstan tools {tool}` shows what it takes");
     Failure::usage(format!("invalid arguments for `{tool}`: {error}"))
         .hint(error.hint().unwrap_or_else(usual))
-}
-
-fn read_stdin() -> std::io::Result<String> {
-    let mut text = String::new();
-    // One byte more than is allowed, so that what is too large is seen to be.
-    let limit = u64::try_from(arguments::MAX_STDIN).unwrap_or(u64::MAX).saturating_add(1);
-    std::io::stdin().take(limit).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// How questions of the server are answered: by a person if there is one, else no.
@@ -86,5 +86,24 @@ pub(super) fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
                 .map_err(|_| Failure::usage(format!("`{path}` is not valid JSON")))?;
             Ok(Elicit::File(values))
         }
+    }
+}
+
+// === impl Stdin ===
+
+impl Stdin {
+    /// Reads stdin to its end, before anything is started and in a thread of its own: until
+    /// whoever writes is done, signals must be heard and no server need wait.
+    async fn read(words: &[String]) -> Self {
+        if !words.iter().any(|word| word == "-") {
+            return Self(Ok(String::new()));
+        }
+        let read = tokio::task::spawn_blocking(|| {
+            let mut text = String::new();
+            // One byte more than is allowed, so that what is too large is seen to be.
+            let limit = u64::try_from(arguments::MAX_STDIN).unwrap_or(u64::MAX).saturating_add(1);
+            io::stdin().take(limit).read_to_string(&mut text).map(|_| text)
+        });
+        Self(read.await.unwrap_or_else(|error| Err(io::Error::other(error))))
     }
 }

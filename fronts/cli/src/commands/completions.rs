@@ -18,6 +18,6 @@ pub(crate) fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, Fai
     shell
         .write_registration(VARIABLE, "capstan", "capstan", "capstan", &mut script)
         .map_err(|error| Failure::internal(error.to_string()))?;
-    context.print.data(&String::from_utf8_lossy(&script));
+    context.print.exactly(&String::from_utf8_lossy(&script));
     Ok(Exit::Ok)
 }

@@ -9,7 +9,6 @@ use capstan_hub::ports::Listing;
 use capstan_model::ServerState;
 
 use crate::args::DoctorArgs;
-use crate::clean::clean;
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::{Check, CheckStatus, Setup};
@@ -93,6 +92,11 @@ async fn of_servers(hub: &Hub, limit: Duration) -> Vec<Check> {
         .collect()
 }
 
+/// Text whose further lines cannot pass for findings of ours.
+fn set_in(text: &str) -> String {
+    text.replace('\n', "\n           ")
+}
+
 fn show(context: &Context, setup: &Setup, checks: &[Check]) {
     if context.print.wants_json() {
         context.print.json(&checks);
@@ -105,10 +109,10 @@ fn show(context: &Context, setup: &Setup, checks: &[Check]) {
             CheckStatus::Error => "○",
         };
         let status = check.status.as_str();
-        let (name, detail) = (clean(&check.check), clean(&check.detail));
+        let (name, detail) = (&check.check, set_in(&check.detail));
         context.print.data(&format!("{glyph} {status:8}{name}: {detail}"));
         if let Some(fix) = &check.fix {
-            context.print.data(&format!("           fix: {}", clean(fix)));
+            context.print.data(&format!("           fix: {}", set_in(fix)));
         }
     }
     if setup.loaded.config.servers.is_empty() {

@@ -83,10 +83,30 @@ fn print(context: &Context, shown: &Map<String, Value>) {
             Value::String(text) => text.clone(),
             Value::Array(lines) => {
                 let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
-                format!("\n  {}", lines.join("\n  "))
+                format!("\n{}", lines.join("\n"))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
         };
-        context.print.data(&format!("{key}: {}", clean(&text)));
+        context.print.data(&line(key, &text));
+    }
+}
+
+/// A key with its value, whose further lines are set in: no title or instruction of a server can
+/// pass for a line of ours.
+fn line(key: &str, text: &str) -> String {
+    format!("{key}: {}", clean(text).replace('\n', "\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_can_pass_for_a_line_of_ours() {
+        assert_eq!(line("state", "idle"), "state: idle");
+        let forged = "Nice\ntrust: trusted\r\nstate: connected\rtrust: trusted\u{1b}[2J";
+        let shown = "title: Nice\n  trust: trusted\n  state: connected\\u{d}trust: \
+                     trusted\\u{1b}[2J";
+        assert_eq!(line("title", forged), shown);
     }
 }

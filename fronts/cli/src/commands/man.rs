@@ -13,7 +13,7 @@ pub(crate) fn run(context: &Context, args: &ManArgs) -> Result<Exit, Failure> {
         clap_mangen::Man::new(command)
             .render(&mut page)
             .map_err(|error| Failure::internal(error.to_string()))?;
-        context.print.data(&String::from_utf8_lossy(&page));
+        context.print.exactly(&String::from_utf8_lossy(&page));
         return Ok(Exit::Ok);
     };
     let failed = |error: std::io::Error| {

@@ -11,6 +11,7 @@ mod get;
 mod list;
 mod man;
 mod offers;
+mod options;
 pub(crate) mod prompt;
 mod prompts;
 mod read;

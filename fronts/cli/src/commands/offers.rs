@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use capstan_hub::catalog::Gathered;
+use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Call, Hub};
-use capstan_model::{CallError, ItemId, ServerName};
+use capstan_hub::{Attempt, Hub};
+use capstan_model::{CallError, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 
 use crate::args::WaitArgs;
 use crate::arguments::slots::{Need, Slot, SlotError};
+use crate::complete::is_plain;
 use crate::context::{Context, find_server};
 use crate::exit::Failure;
 use crate::host::Setup;
@@ -66,6 +67,17 @@ pub(super) async fn of_server(
     };
     let _waiting = Waiting::new(context.print, &format!("starting `{server}`"));
     backend.list(listing).await
+}
+
+/// Keeps the names for completions, as far as a shell may be given them.
+pub(super) fn remember(context: &Context, kind: Kind, gathered: &Gathered) {
+    if context.options.demo {
+        return;
+    }
+    for (server, items) in &gathered.lists {
+        let plain = names(items).filter(|name| is_plain(name));
+        context.host.remember(kind, server, plain.map(ToOwned::to_owned).collect());
+    }
 }
 
 /// An item as its server wrote it, with the name of the server.
@@ -132,8 +144,8 @@ impl Refusal {
     }
 
     /// Writes the refusal down; what is shown of it.
-    pub(super) fn record(self, hub: &Hub, asked: &Call) -> Failure {
-        drop(hub.refuse(asked, self.error.clone()));
+    pub(super) fn record(self, attempt: Attempt<'_>) -> Failure {
+        drop(attempt.refuse(self.error.clone()));
         self.show()
     }
 }

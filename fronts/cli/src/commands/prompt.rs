@@ -11,8 +11,8 @@ use capstan_wire::{Json, compose};
 use clap::CommandFactory;
 
 use super::call::elicit;
-use super::offers::{Refusal, arguments_of, of_all};
-use super::prompts::remember;
+use super::offers::{Refusal, arguments_of, of_all, remember};
+use super::options::{own, take_options};
 use super::suggest::{suggest, typing};
 use super::tools::tell_missing;
 use crate::answer;
@@ -30,29 +30,45 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Fa
     let caller = Caller::operator(Front::Cli);
     // A slash before the name, as in a chat, does no harm.
     let typed = args.prompt.strip_prefix('/').unwrap_or(&args.prompt);
-    let asked = Call::new(caller.clone(), Target::prompt(typed), None);
-    let found = find(context, hub, &caller, typed).await;
-    let (id, prompt) = found.map_err(|refusal| refusal.record(hub, &asked))?;
-    let slots = arguments_of(&prompt.definition);
     if let Some(beginning) = &args.complete {
-        let of = Reference::Prompt(id.item.clone());
-        let typing = typing(of, beginning, &args.words, &slots);
-        let typing = typing.map_err(|error| misfit(&id, &error).show())?;
-        return suggest(context, hub, &id.server, &typing).await;
+        return complete(context, hub, typed, beginning, &args.words).await;
     }
-    let values = slots::fill(&args.words, &slots);
-    let values = values.map_err(|error| misfit(&id, &error).record(hub, &asked))?;
+    let attempt = hub.begin(&Call::new(caller.clone(), Target::prompt(typed), None));
+    let (id, prompt) = match find(context, hub, &caller, typed).await {
+        Ok(found) => found,
+        Err(refusal) => return Err(refusal.record(attempt)),
+    };
+    let values = match slots::fill(&args.words, &arguments_of(&prompt.definition)) {
+        Ok(values) => values,
+        Err(error) => return Err(misfit(&id, &error).record(attempt)),
+    };
 
     let call = Call::new(caller, Target::prompt(id.to_string()), Some(&object_of(&values)));
     let waiting = Waiting::new(context.print, &format!("getting `{id}`"));
     let person = Arc::new(Person::new(context.print, elicit, waiting));
-    let screened = hub.call(&hub.session(), call, person).await?;
+    let screened = attempt.call(&hub.session(), call, person).await?;
     if context.print.wants_json() {
         context.print.bytes(screened.result().as_bytes());
     } else {
         context.print.data(&answer::text(Kind::Prompt, screened.result()));
     }
     Ok(Exit::Ok)
+}
+
+/// Prints what the value of an argument could become.
+async fn complete(
+    context: &Context,
+    hub: &Hub,
+    typed: &str,
+    beginning: &str,
+    words: &[String],
+) -> Result<Exit, Failure> {
+    let found = find(context, hub, &Caller::operator(Front::Cli), typed).await;
+    let (id, prompt) = found.map_err(Refusal::show)?;
+    let slots = arguments_of(&prompt.definition);
+    let typing = typing(Reference::Prompt(id.item.clone()), beginning, words, &slots);
+    let typing = typing.map_err(|error| misfit(&id, &error).show())?;
+    suggest(context, hub, &id.server, &typing).await
 }
 
 /// The prompt that is meant, by its id or by its bare name.
@@ -74,7 +90,7 @@ async fn find(
 /// The only prompt of that name, whoever has it.
 async fn find_bare(context: &Context, hub: &Hub, name: &str) -> Result<(ItemId, Item), Refusal> {
     let gathered = of_all(context, hub, Listing::Prompts, &WaitArgs::default()).await;
-    remember(context, &gathered);
+    remember(context, Kind::Prompt, &gathered);
     let visible = hub.visible_items(&gathered, Kind::Prompt, Front::Cli);
     let id = |server: &ServerName| ItemId { server: server.clone(), item: name.to_owned() };
     let found: Vec<_> = visible.iter().filter(|(_, item)| item.name == name).collect();
@@ -106,12 +122,6 @@ fn object_of(values: &[(String, String)]) -> Json {
     let members: Vec<(&str, &Json)> =
         values.iter().zip(&texts).map(|((name, _), text)| (name.as_str(), text)).collect();
     compose::object(&members)
-}
-
-/// How many words an option of ours is.
-enum Own {
-    Alone,
-    WithValue,
 }
 
 /// Moves our own options from among the words of a prompt to before them.
@@ -146,45 +156,6 @@ pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
     }
     before.extend(theirs);
     before
-}
-
-/// Takes options of ours as long as there are any; the first word that is none.
-fn take_options(
-    words: &mut impl Iterator<Item = OsString>,
-    taken: &mut Vec<OsString>,
-    own: impl Fn(&OsString) -> Option<Own>,
-) -> Option<OsString> {
-    loop {
-        let word = words.next()?;
-        match own(&word) {
-            Some(Own::Alone) => taken.push(word),
-            Some(Own::WithValue) => {
-                taken.push(word);
-                taken.extend(words.next());
-            }
-            None => return Some(word),
-        }
-    }
-}
-
-/// Whether a word is an option of ours.
-fn own(commands: &[&clap::Command], word: &str) -> Option<Own> {
-    if matches!(word, "-h" | "--help" | "-V" | "--version") {
-        return Some(Own::Alone);
-    }
-    let option = word.strip_prefix("--")?;
-    let (name, value) = match option.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (option, None),
-    };
-    let options = commands.iter().flat_map(|command| command.get_arguments());
-    let known = options.into_iter().find(|argument| argument.get_long() == Some(name))?;
-    match (known.get_action().takes_values(), value) {
-        (true, None) => Some(Own::WithValue),
-        (true, Some(_)) | (false, None) => Some(Own::Alone),
-        // A switch has no value, so this is for an argument of the same name.
-        (false, Some(_)) => None,
-    }
 }
 
 #[cfg(test)]

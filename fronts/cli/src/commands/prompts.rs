@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, ItemId, Kind, ServerName};
 use capstan_wire::object;
 
-use super::offers::{arguments_of, of_all, of_named, print_json, tell_nobody, with_server};
+use super::offers::{
+    arguments_of, of_all, of_named, print_json, remember, tell_nobody, with_server,
+};
 use super::tools::tell_missing;
 use crate::args::PromptsArgs;
 use crate::arguments::slots::{Need, Slot};
-use crate::clean::clean;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::print::width;
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, F
         Some(server) => of_named(context, &setup, hub, Listing::Prompts, server).await?,
         None => of_all(context, hub, Listing::Prompts, &args.wait).await,
     };
-    remember(context, &gathered);
+    remember(context, Kind::Prompt, &gathered);
     let items = hub.visible_items(&gathered, Kind::Prompt, Front::Cli);
     if context.print.wants_json() {
         print_json(context, &items);
@@ -55,7 +55,7 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
         let about = slot.description.as_deref().unwrap_or_default();
         let _ = write!(text, "\n  {}  {about}", written(&slot));
     }
-    context.print.data(&clean(&text));
+    context.print.data(&text);
     Ok(Exit::Ok)
 }
 
@@ -80,16 +80,5 @@ fn written(slot: &Slot) -> String {
     match slot.need {
         Need::Required => slot.name.clone(),
         Need::Optional => format!("[{}]", slot.name),
-    }
-}
-
-/// Keeps the names for completions.
-pub(super) fn remember(context: &Context, gathered: &Gathered) {
-    if context.options.demo {
-        return;
-    }
-    for (server, items) in &gathered.lists {
-        let names = names(items).map(ToOwned::to_owned).collect();
-        context.host.remember(Kind::Prompt, server, names);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use capstan_hub::catalog::{Placeholder, Reference, Template, names};
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Call, Hub, Screened};
+use capstan_hub::{Attempt, Call, Hub, Screened};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
 use capstan_wire::object;
 
@@ -40,18 +40,21 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Fail
     let asked = Call::new(Caller::operator(Front::Cli), Target::resource(typed), None);
     let Some(id) = hub.id_of(typed) else {
         // The road knows what to say about a name that is nobody's.
-        let screened = ask(context, hub, asked, elicit).await?;
+        let screened = ask(context, hub, hub.begin(&asked), asked, elicit).await?;
         return deliver(context, args.output.as_deref(), &screened);
     };
     if let Some(beginning) = &args.complete {
         return complete(context, hub, &id, beginning, &args.words).await;
     }
-    let uri = address(context, hub, &id, &args.words).await;
-    let uri = uri.map_err(|refusal| refusal.record(hub, &asked))?;
+    let attempt = hub.begin(&asked);
+    let uri = match address(context, hub, &id, &args.words).await {
+        Ok(uri) => uri,
+        Err(refusal) => return Err(refusal.record(attempt)),
+    };
     let meant = ItemId { server: id.server, item: uri };
     let target = Target::resource(meant.to_string());
     let call = Call::new(Caller::operator(Front::Cli), target, None);
-    let screened = match ask(context, hub, call, elicit).await {
+    let screened = match ask(context, hub, attempt, call, elicit).await {
         // Whoever has filled in a template knows what they want; the server's own words say more.
         Err(CallError::Server { code, message, .. })
             if NOT_THERE.contains(&code) && args.words.is_empty() =>
@@ -68,12 +71,13 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Fail
 async fn ask(
     context: &Context,
     hub: &Hub,
+    attempt: Attempt<'_>,
     call: Call,
     elicit: Elicit,
 ) -> Result<Screened, CallError> {
     let waiting = Waiting::new(context.print, &format!("reading `{}`", call.target.name));
     let person = Arc::new(Person::new(context.print, elicit, waiting));
-    hub.call(&hub.session(), call, person).await
+    attempt.call(&hub.session(), call, person).await
 }
 
 /// Prints what the value of a placeholder could become.

@@ -1,14 +1,14 @@
 //! `capstan tools`: the tools of all servers, or one of them in full.
 
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, ToolView, names};
+use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, Front, Kind, ServerName};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::offers::remember;
 use crate::args::ToolsArgs;
-use crate::clean::clean;
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::Setup;
@@ -57,7 +57,7 @@ async fn all(
         })
         .await;
     drop(waiting);
-    remember(context, &gathered);
+    remember(context, Kind::Tool, &gathered);
     let tools = hub.visible_tools(&gathered, Front::Cli);
     show(context, &tools);
     tell_missing(context, hub, &gathered);
@@ -86,7 +86,7 @@ async fn of_server(
     drop(waiting);
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
-    remember(context, &gathered);
+    remember(context, Kind::Tool, &gathered);
     show(context, &hub.visible_tools(&gathered, Front::Cli));
     Ok(Exit::Ok)
 }
@@ -104,10 +104,10 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
     context.print.data(&format!(
         "{}\n\n{}\n\neffect: {}   tokens: about {}\n\narguments:\n{}",
         view.id,
-        clean(&view.description),
+        view.description,
         view.effect.as_str(),
         view.tokens,
-        clean(&pretty)
+        pretty
     ));
     Ok(Exit::Ok)
 }
@@ -163,14 +163,5 @@ pub(super) fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
         let list = names.join(", ");
         context.print.warning(&format!("no answer yet from {list}"));
         context.print.hint("`--wait 30s` waits longer; `capstan doctor` says what is wrong");
-    }
-}
-
-fn remember(context: &Context, gathered: &Gathered) {
-    if context.options.demo {
-        return;
-    }
-    for (server, items) in &gathered.lists {
-        context.host.remember(Kind::Tool, server, names(items).map(ToOwned::to_owned).collect());
     }
 }

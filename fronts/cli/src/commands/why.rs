@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::call::read_arguments;
 use crate::args::WhyArgs;
+use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::print::width;
@@ -23,9 +24,9 @@ struct Explained {
 }
 
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
+    let arguments = read_arguments(&args.arguments, &args.tool).await?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    let arguments = read_arguments(&args.arguments, &args.tool)?;
     let waiting = Waiting::new(context.print, "starting the server");
     let (ruling, steps) = explain(hub, &args.tool, &arguments).await?;
     drop(waiting);
@@ -72,7 +73,8 @@ fn show(context: &Context, tool: &str, explained: &Explained) {
         .collect();
     context.print.data(&table(&["ENGINE", "SAYS", "RULE"], &cells, width()));
     let verdict = explained.verdict.as_str();
-    context.print.data(&format!("\n{tool}: {verdict} by `{}`", explained.rule));
+    let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.rule, usize::MAX));
+    context.print.data(&format!("\n{tool}: {verdict} by `{rule}`"));
     if explained.verdict == Verdict::Ask {
         context.print.note("on the command line, typing the call is the approval");
     }

@@ -1,0 +1,48 @@
+//! Tells our own options from words that are somebody else's.
+
+use std::ffi::OsString;
+
+/// How many words an option of ours is.
+pub(super) enum Own {
+    Alone,
+    WithValue,
+}
+
+/// Takes options of ours as long as there are any; the first word that is none.
+pub(super) fn take_options(
+    words: &mut impl Iterator<Item = OsString>,
+    taken: &mut Vec<OsString>,
+    own: impl Fn(&OsString) -> Option<Own>,
+) -> Option<OsString> {
+    loop {
+        let word = words.next()?;
+        match own(&word) {
+            Some(Own::Alone) => taken.push(word),
+            Some(Own::WithValue) => {
+                taken.push(word);
+                taken.extend(words.next());
+            }
+            None => return Some(word),
+        }
+    }
+}
+
+/// Whether a word is an option of ours.
+pub(super) fn own(commands: &[&clap::Command], word: &str) -> Option<Own> {
+    if matches!(word, "-h" | "--help" | "-V" | "--version") {
+        return Some(Own::Alone);
+    }
+    let option = word.strip_prefix("--")?;
+    let (name, value) = match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    };
+    let options = commands.iter().flat_map(|command| command.get_arguments());
+    let known = options.into_iter().find(|argument| argument.get_long() == Some(name))?;
+    match (known.get_action().takes_values(), value) {
+        (true, None) => Some(Own::WithValue),
+        (true, Some(_)) | (false, None) => Some(Own::Alone),
+        // A switch has no value, so this is for an argument of the same name.
+        (false, Some(_)) => None,
+    }
+}
