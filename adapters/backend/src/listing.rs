@@ -37,11 +37,14 @@ pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Ite
         }
         cursor = next;
         if cursor.is_none() {
-            return Ok(items.into());
+            break;
         }
     }
     if cursor.is_some() {
         return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
+    }
+    if listing == Listing::Tools {
+        items = session.connection.sift(items);
     }
     Ok(items.into())
 }

@@ -66,15 +66,23 @@ impl Pending {
         })
     }
 
-    /// The operator of the youngest call in flight.
+    /// The operator of request `of`; without one, that of the youngest call in flight.
     ///
     /// Over stdio a server does not say which call its question belongs to.
-    pub(crate) fn youngest_operator(&self) -> Option<Arc<dyn Operator>> {
+    pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
+        if let Some(id) = of {
+            return self.map().get(&id).and_then(|waiter| waiter.operator.clone());
+        }
         self.map()
             .iter()
             .filter(|(_, waiter)| waiter.operator.is_some())
             .max_by_key(|(id, _)| **id)
             .and_then(|(_, waiter)| waiter.operator.clone())
+    }
+
+    /// Whether somebody waits for this reply.
+    pub(crate) fn waits_for(&self, id: u64) -> bool {
+        self.map().contains_key(&id)
     }
 
     /// Stops waiting; whether anybody did.
