@@ -1,6 +1,7 @@
 //! Puts a hub together: configuration in, backends and policy out.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,16 +11,21 @@ use capstan_audit::JsonLines;
 use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
-    AuditArguments, Config, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
+    AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
+    is_secret_name, mask_arguments,
 };
 use capstan_hub::ports::{AuditLog, Backend};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
+use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
 use capstan_policy::{command, environment};
 
 use crate::clock::SystemClock;
 use crate::policy;
 use crate::world::World;
+
+/// Bytes that make about one token, for limits that are given in tokens.
+const TOKEN: u64 = 4;
 
 /// Which project files count as approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +49,7 @@ pub(crate) fn hub(world: &World, loaded: &Loaded, approve: Approve) -> anyhow::R
         policy: Arc::new(policy),
         audit: audit(world, config)?,
         clock: Arc::new(SystemClock::new()),
-        limits: limits(config),
+        limits: limits(loaded),
         open_questions: Arc::new(AtomicUsize::new(0)),
     })
 }
@@ -71,9 +77,13 @@ impl AuditLog for NoAudit {
     fn record(&self, _: Entry) {}
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(loaded: &Loaded) -> Limits {
+    let config = &loaded.config;
+    let by_tokens = loaded.environment.max_output_tokens.map(|tokens| u64::from(tokens) * TOKEN);
+    let max_answer =
+        by_tokens.map_or(config.screen.max_answer, |most| most.min(config.screen.max_answer));
     Limits {
-        max_answer: usize::try_from(config.screen.max_answer).unwrap_or(usize::MAX),
+        max_answer: usize::try_from(max_answer).unwrap_or(usize::MAX),
         quota: config.tools.max_tool_calls_per_session,
         question_wait: config.mcp.elicitation_timeout,
         max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),
@@ -112,12 +122,12 @@ impl Assembly<'_> {
             Err(problem) => return absent(ServerState::Failed(problem.to_string())),
         };
         match &server.kind {
-            Kind::Stdio(program) => match self.refused(entry, program) {
-                Some(reason) => absent(ServerState::Failed(reason)),
+            Kind::Stdio(program) => match self.forbids(entry, program) {
+                Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
                 None => connected(self.settings(entry, server, program)),
             },
-            Kind::Http(remote) => connected(self.remote(entry, server, remote, over_http(remote))),
-            Kind::Sse(remote) => connected(self.remote(entry, server, remote, Prefer::Sse)),
+            Kind::Http(remote) => connected(self.remote(entry, server, remote, http(remote))),
+            Kind::Sse(remote) => connected(self.remote(entry, server, remote, sse(remote))),
             Kind::Cli(_) | Kind::OpenApi(_) => {
                 let kind = server.kind.as_str();
                 let reason = format!("this version does not speak `{kind}`");
@@ -126,11 +136,12 @@ impl Assembly<'_> {
         }
     }
 
-    fn refused(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
+    /// The rule that keeps the server from being started, if there is one.
+    fn forbids(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
         let allowed = self.config.allowed_commands(&entry.origin.file);
         let runs = command::is_allowed(&program.command, allowed.as_deref());
         let command = &program.command;
-        (!runs).then(|| format!("policy_blocked: `{command}` is not in `mcp.allowed_commands`"))
+        (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
@@ -139,7 +150,7 @@ impl Assembly<'_> {
             command: program.command.clone(),
             args: program.args.clone(),
             environment: self.environment(program),
-            secrets: program.env.values().cloned().collect(),
+            secrets: self.secrets(program),
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -194,6 +205,17 @@ impl Assembly<'_> {
         all
     }
 
+    /// What is masked in whatever the server says: what it was given, and what it may have found.
+    fn secrets(&self, program: &Program) -> Vec<Secret<String>> {
+        let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
+        let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
+        let ours = ours.map(|(_, value)| Secret::new(value.clone()));
+        let words = || program.args.iter().map(String::as_str);
+        let hidden = words().zip(mask_arguments(words()));
+        let hidden = hidden.filter_map(|(word, shown)| hidden_part(word, &shown)).map(Secret::new);
+        program.env.values().cloned().chain(ours).chain(hidden).collect()
+    }
+
     fn roots(&self, server: &Server) -> Vec<Root> {
         let workspace = self.world.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
@@ -213,14 +235,27 @@ fn era(server: &Server) -> Era {
     }
 }
 
-/// Which transport to try first: an address that ends in `/sse` says so itself.
-fn over_http(remote: &Remote) -> Prefer {
-    let path = remote.url.split(['?', '#']).next().unwrap_or_default();
-    if path.trim_end_matches('/').ends_with("/sse") {
-        Prefer::SseThenHttp
-    } else {
-        Prefer::HttpThenSse
+/// What to try for a server whose kind is streamable HTTP.
+fn http(remote: &Remote) -> Prefer {
+    match remote.fallback {
+        Fallback::Never => Prefer::Http,
+        Fallback::OtherTransport => Prefer::HttpThenSse,
     }
+}
+
+/// What to try for a server whose kind is the older HTTP with server-sent events.
+fn sse(remote: &Remote) -> Prefer {
+    match remote.fallback {
+        Fallback::Never => Prefer::Sse,
+        Fallback::OtherTransport => Prefer::SseThenHttp,
+    }
+}
+
+/// The part of an argument that is not shown.
+fn hidden_part(argument: &str, shown: &str) -> Option<String> {
+    let (before, after) = shown.split_once(MASK)?;
+    let part = argument.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    Some(part.unwrap_or(argument).to_owned())
 }
 
 fn root(path: &Path) -> Root {
@@ -237,7 +272,9 @@ fn file_uri(path: &Path) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 uri.push(char::from(byte));
             }
-            other => uri.push_str(&format!("%{other:02X}")),
+            other => {
+                let _ = write!(uri, "%{other:02X}");
+            }
         }
     }
     uri
@@ -246,6 +283,16 @@ fn file_uri(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hidden_part_of_an_argument_is_found() {
+        let hidden = |argument, shown| hidden_part(argument, shown).unwrap_or_default();
+        assert_eq!(hidden("--key=abc", "--key=***"), "abc");
+        assert_eq!(hidden("abc", "***"), "abc");
+        assert_eq!(hidden("https://me:pw@h", "https://***@h"), "me:pw");
+        assert_eq!(hidden("u://a@h?key=b", "u://***@h?key=***"), "u://a@h?key=b");
+        assert_eq!(hidden_part("--verbose", "--verbose"), None);
+    }
 
     #[test]
     fn a_path_with_anything_in_it_becomes_a_uri() {

@@ -11,11 +11,12 @@ use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
     Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Setup,
 };
-use capstan_config::{Scope, SourceFile, Surroundings};
+use capstan_config::edit::EditError;
+use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::Clock;
-use capstan_model::ServerName;
+use capstan_model::{Kind, ServerName};
 use serde_json::Value;
 
 use crate::assemble::{self, Approve, audit_path};
@@ -65,7 +66,8 @@ impl LocalHost {
             Scope::Managed | Scope::Flag | Scope::User => true,
         };
         let path = file.path.display().to_string();
-        Ok(Some(SourceFile { path, scope: file.scope, text, approved }))
+        let dialect = file.dialect;
+        Ok(Some(SourceFile { approved, dialect, ..SourceFile::new(path, file.scope, text) }))
     }
 
     fn demo_source(&self) -> Result<SourceFile, Failure> {
@@ -73,7 +75,8 @@ impl LocalHost {
             .map_err(|error| Failure::internal(format!("our own program: {error}")))?;
         let data = self.world.data().join("demo");
         let text = demo::config(&program, self.world.here(), &data);
-        Ok(SourceFile { path: "(demo)".to_owned(), scope: Scope::Flag, text, approved: true })
+        let dialect = Some(Dialect::Native);
+        Ok(SourceFile { dialect, ..SourceFile::new("(demo)", Scope::Flag, text) })
     }
 
     fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
@@ -96,8 +99,13 @@ impl LocalHost {
         Ok(sources)
     }
 
-    fn names_file(&self) -> PathBuf {
-        self.world.cache().join("names.json")
+    fn names_file(&self, kind: Kind) -> PathBuf {
+        let file = match kind {
+            Kind::Tool => "names.json",
+            Kind::Resource => "resources.json",
+            Kind::Prompt => "prompts.json",
+        };
+        self.world.cache().join(file)
     }
 
     fn reader(&self, setup: &Setup) -> Result<Reader, Failure> {
@@ -130,7 +138,7 @@ impl Host for LocalHost {
     fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
         let project = self.project_file();
         let (scope, path) = match (scope, project) {
-            (Some(Scope::Project), Some(path)) | (None, Some(path)) => (Scope::Project, path),
+            (Some(Scope::Project) | None, Some(path)) => (Scope::Project, path),
             // Whoever asks for a project file outside a project makes one here.
             (Some(Scope::Project), None) => {
                 (Scope::Project, self.world.here().join(".capstan").join(CONFIG))
@@ -138,16 +146,17 @@ impl Host for LocalHost {
             (Some(Scope::User | Scope::Flag) | None, _) => (Scope::User, self.user_file()),
             (Some(Scope::Managed), _) => (Scope::Managed, MANAGED.into()),
         };
-        Ok(ConfigFile { exists: path.exists(), path, scope })
+        Ok(config_file(scope, path, Some(Dialect::Native)))
     }
 
     fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure> {
-        let approve = match self.approval(file)? {
-            Approval::Approved => file.scope == Scope::Project,
-            Approval::NotNeeded => file.scope == Scope::Project && !file.path.exists(),
-            Approval::Changed { .. } | Approval::Unknown { .. } => false,
-        };
-        let edited = capstan_files::edit(&file.path, change).map_err(|error| match error {
+        let (mut before, mut after) = (String::new(), String::new());
+        let edited = capstan_files::edit(&file.path, |text| {
+            let new = change(text)?;
+            (before, after) = (text.to_owned(), new.clone());
+            Ok(new)
+        });
+        let edited = edited.map_err(|error: EditFileError<EditError>| match error {
             EditFileError::Edit { cause, path } => {
                 let failure = Failure::from(cause);
                 let message = format!("{} ({})", failure.message, path.display());
@@ -155,23 +164,38 @@ impl Host for LocalHost {
             }
             EditFileError::File(error) => file_failure(&error),
         })?;
-        // What the user has just written is approved, together with what was approved before.
-        if approve && let Some(text) = read_file(&edited.path)? {
-            let now = SystemClock::new().now();
-            let approvals = self.approvals()?;
-            approvals.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))?;
+        if file.scope != Scope::Project {
+            return Ok(());
+        }
+        // What the user has just written is approved, together with what was approved before;
+        // both texts are those that the lock was held over.
+        let status = self.approvals()?.status(&file.path, &before);
+        let known = status.map_err(|error| approvals_failure(&error))?;
+        let was_approved = known == capstan_files::Approval::Approved;
+        if was_approved || edited.change == capstan_files::Change::Created {
+            self.approve(file, &after)?;
         }
         Ok(())
     }
 
     fn files(&self, options: &Options) -> Result<Vec<ConfigFile>, Failure> {
-        let file = |scope, path: PathBuf| ConfigFile { exists: path.exists(), path, scope };
-        let mut files = vec![file(Scope::Managed, MANAGED.into())];
-        files.push(file(Scope::User, self.user_file()));
-        files.extend(self.project_file().map(|path| file(Scope::Project, path)));
-        let named = self.world.variable("CAPSTAN_CONFIG").filter(|path| !path.is_empty());
-        let named = named.map(PathBuf::from).into_iter().chain(options.config.iter().cloned());
-        files.extend(named.map(|path| file(Scope::Flag, self.world.here().join(path))));
+        let native = Some(Dialect::Native);
+        let named = |name: &str| self.world.variable(name).filter(|value| !value.is_empty());
+        let mut files = vec![config_file(Scope::Managed, MANAGED.into(), native)];
+        // Within a scope a later file is nearer.
+        let shared = named("MCP_CONFIG_PATH").map(PathBuf::from);
+        let shared = shared.unwrap_or_else(|| self.world.shared_config().join("mcp/servers.json"));
+        files.push(config_file(Scope::User, self.world.here().join(shared), None));
+        files.push(config_file(Scope::User, self.user_file(), native));
+        if let Some(project) = self.world.project() {
+            files.push(config_file(Scope::Project, project.join(".mcp.json"), None));
+            files.push(config_file(Scope::Project, project.join(".capstan").join(CONFIG), native));
+        }
+        let flags = named("CAPSTAN_CONFIG").into_iter().chain(options.config.iter().cloned());
+        files.extend(flags.map(|argument| {
+            let (dialect, path) = Dialect::of_argument(&argument);
+            config_file(Scope::Flag, self.world.here().join(path), dialect)
+        }));
         Ok(files)
     }
 
@@ -190,10 +214,9 @@ impl Host for LocalHost {
         })
     }
 
-    fn approve(&self, file: &ConfigFile) -> Result<(), Failure> {
-        let text = read_file(&file.path)?.unwrap_or_default();
+    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), Failure> {
         let now = SystemClock::new().now();
-        self.approvals()?.approve(&file.path, &text, now).map_err(|error| approvals_failure(&error))
+        self.approvals()?.approve(&file.path, text, now).map_err(|error| approvals_failure(&error))
     }
 
     fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure> {
@@ -236,18 +259,18 @@ impl Host for LocalHost {
         }
     }
 
-    fn remember(&self, server: &ServerName, tools: Vec<String>) {
+    fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
         // Completions are a convenience; that they cannot be kept is no reason to fail.
-        drop(capstan_files::edit(&self.names_file(), |text| {
+        drop(capstan_files::edit(&self.names_file(kind), |text| {
             let mut names: BTreeMap<String, Vec<String>> =
                 serde_json::from_str(text).unwrap_or_default();
-            names.insert(server.to_string(), tools);
+            names.insert(server.to_string(), new);
             serde_json::to_string(&names)
         }));
     }
 
-    fn remembered(&self) -> Vec<(String, Vec<String>)> {
-        let text = read_file(&self.names_file()).ok().flatten().unwrap_or_default();
+    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)> {
+        let text = read_file(&self.names_file(kind)).ok().flatten().unwrap_or_default();
         let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
         names.into_iter().collect()
     }
@@ -259,10 +282,10 @@ impl Host for LocalHost {
         if in_path {
             return "capstan".to_owned();
         }
-        match own.strip_prefix(self.world.here()) {
+        shell_word(match own.strip_prefix(self.world.here()) {
             Ok(relative) => format!("./{}", relative.display()),
             Err(_) => own.display().to_string(),
-        }
+        })
     }
 
     fn checks(&self, setup: &Setup) -> Vec<Check> {
@@ -288,6 +311,16 @@ impl Host for LocalHost {
         });
         checks
     }
+}
+
+/// A word that a shell reads back as it is.
+fn shell_word(word: String) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
+    if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>) -> ConfigFile {
+    ConfigFile { exists: path.exists(), path, scope, dialect }
 }
 
 fn row(row: &Row) -> AuditRow {
@@ -321,5 +354,5 @@ fn approvals_failure(error: &ApprovalsError) -> Failure {
 }
 
 fn audit_failure(error: &capstan_audit::AuditError) -> Failure {
-    Failure { exit: Exit::Internal, ..explained(error, error.hint()) }
+    Failure { exit: Exit::Internal, code: "internal", ..explained(error, error.hint()) }
 }

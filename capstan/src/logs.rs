@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use capstan_cli::args::Options;
 use tracing_subscriber::EnvFilter;
 
 use crate::world::World;
@@ -13,8 +14,8 @@ const USUAL: &str = "warn";
 const DEBUG: &str = "info,capstan=debug,capstan_backend=debug,capstan_hub=debug";
 
 /// Starts logging. `CAPSTAN_LOG` says what, `--debug` says everything of ours.
-pub(crate) fn start(world: &World, debug: bool) {
-    let usual = if debug { DEBUG } else { USUAL };
+pub(crate) fn start(world: &World, options: &Options) {
+    let usual = if options.debug { DEBUG } else { USUAL };
     let asked = world.variable("CAPSTAN_LOG").filter(|filter| !filter.trim().is_empty());
     let filter = asked.as_deref().unwrap_or(usual);
     let filter = match EnvFilter::try_new(filter) {

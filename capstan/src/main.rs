@@ -43,7 +43,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let host: Arc<dyn Host> = Arc::new(LocalHost::new(Arc::clone(&world)));
     if world.variable("COMPLETE").is_some() {
         let command = || capstan_cli::command(&host);
-        if CompleteEnv::with_factory(command).try_complete(words.clone(), world.cwd())? {
+        if CompleteEnv::with_factory(command).try_complete(words.clone(), Some(world.here()))? {
             return Ok(Exit::Ok);
         }
     }
@@ -51,7 +51,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };
-    logs::start(&world, cli.options.debug);
+    logs::start(&world, &cli.options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(capstan_cli::run(cli, host));
     // A thread that still waits for a key of a person who is gone must not keep us.

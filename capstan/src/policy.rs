@@ -70,5 +70,10 @@ fn reach(config: &Config, written: &Written) -> Reach {
             let theirs = config.servers.values().filter(|entry| entry.origin.file == *file);
             Reach::Only(theirs.map(|entry| entry.name.clone()).collect::<BTreeSet<_>>())
         }
+        Written::Server { file, name } => {
+            let same = |entry: &&ServerEntry| entry.name == *name && entry.origin.file == *file;
+            let found = config.servers.values().filter(same).map(|entry| entry.name.clone());
+            Reach::Only(found.collect::<BTreeSet<_>>())
+        }
     }
 }

@@ -32,6 +32,11 @@ impl World {
         };
         let variables = std::env::vars_os().filter_map(text).collect();
         let base = choose_base_strategy().context("HOME is not set")?;
+        anyhow::ensure!(
+            base.home_dir().is_absolute(),
+            "HOME is `{}`, which is not an absolute path",
+            base.home_dir().display()
+        );
         let own = |folder: PathBuf| folder.join("capstan");
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
         Ok(Self {
@@ -53,10 +58,7 @@ impl World {
         &self.variables
     }
 
-    pub(crate) fn cwd(&self) -> Option<&Path> {
-        Some(&self.cwd)
-    }
-
+    /// The folder we were started in.
     pub(crate) fn here(&self) -> &Path {
         &self.cwd
     }
@@ -64,6 +66,11 @@ impl World {
     /// Our folder for configuration.
     pub(crate) fn config(&self) -> &Path {
         &self.config
+    }
+
+    /// The folder for everybody's configuration.
+    pub(crate) fn shared_config(&self) -> &Path {
+        self.config.parent().unwrap_or(&self.config)
     }
 
     /// Our folder for what must be kept: the audit log and approvals.

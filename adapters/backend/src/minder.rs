@@ -29,7 +29,7 @@ const WRITE_GRACE: Duration = Duration::from_millis(50);
 const READ_GRACE: Duration = Duration::from_millis(100);
 
 /// How long a server that was asked to end by closing its input has before it is told by signal.
-const EOF_GRACE: Duration = Duration::from_millis(50);
+const EOF_GRACE: Duration = Duration::from_millis(15);
 
 /// How long the exit code of a server that seems to have ended is waited for.
 const CODE_GRACE: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
@@ -220,6 +221,10 @@ impl Backend for Server {
             result
         }
         .boxed()
+    }
+
+    fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
+        async { self.session().await?.complete(typing).await }.boxed()
     }
 
     fn stderr(&self) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{About, BoxFuture, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::CallError;
@@ -143,6 +144,17 @@ impl Session {
         let request = Request { id, method, params: &params, limit, operator: None };
         let reply = self.connection.request(request).await;
         reply.map_err(|error| self.request_failed(error, MayRun::No))
+    }
+
+    /// Asks what a value that is being typed could become.
+    pub(crate) async fn complete(&self, typing: &Typing) -> Result<Vec<String>, CallError> {
+        if self.capability("completions").is_none() {
+            return Ok(Vec::new());
+        }
+        match self.ask("completion/complete", &typing.params()).await? {
+            Reply::Result(result) => Ok(Typing::values(&result)),
+            Reply::Error(error) => Err(self.refused(&error)),
+        }
     }
 
     /// Does what the ticket says; answers what the server asks on the way.

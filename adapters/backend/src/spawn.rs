@@ -46,6 +46,12 @@ pub(crate) enum SpawnError {
         /// The command as configured.
         command: String,
     },
+    /// No such file.
+    #[error("`{}` does not exist", .0.display())]
+    NoFile(PathBuf),
+    /// A file that cannot be run.
+    #[error("`{}` is not a program that may be run", .0.display())]
+    NoProgram(PathBuf),
     /// No such folder.
     #[error("its folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
@@ -101,7 +107,15 @@ fn find(settings: &StdioSettings) -> Result<PathBuf, SpawnError> {
     let not_found = || SpawnError::NotFound { command: settings.command.clone() };
     let path = settings.environment.get("PATH").map(|path| path.reveal().clone());
     let here = settings.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-    which::which_in(&settings.command, path, here).map_err(|_| not_found())
+    which::which_in(&settings.command, path, &here).map_err(|_| {
+        let file = here.join(&settings.command);
+        let is_path = settings.command.contains(std::path::MAIN_SEPARATOR);
+        match (is_path, file.exists()) {
+            (false, _) => not_found(),
+            (true, false) => SpawnError::NoFile(file),
+            (true, true) => SpawnError::NoProgram(file),
+        }
+    })
 }
 
 // === impl Keeper ===
@@ -153,8 +167,13 @@ impl SpawnError {
             Self::NotFound { command } => {
                 format!("install `{command}`, or correct `command` under `[servers.{server}]`")
             }
+            Self::NoProgram(file) => {
+                format!("make it executable (`chmod +x {}`), or correct `command`", file.display())
+            }
             Self::NoFolder(_) => format!("correct `cwd` under `[servers.{server}]`"),
-            Self::Refused { .. } => format!("correct `command` under `[servers.{server}]`"),
+            Self::NoFile(_) | Self::Refused { .. } => {
+                format!("correct `command` under `[servers.{server}]`")
+            }
         }
     }
 }

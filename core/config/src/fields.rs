@@ -73,13 +73,33 @@ impl<'t, 'r> Fields<'t, 'r> {
 
     /// The dotted path of a key of this table.
     pub(crate) fn key(&self, key: &str) -> String {
-        join(&self.path, key)
+        let written = self.table.get(key).and_then(|entry| entry.path.clone());
+        written.unwrap_or_else(|| join(&self.path, key))
+    }
+
+    /// The dotted path of a key of the table under `table`.
+    pub(crate) fn key_in(&self, table: &str, key: &str) -> String {
+        let nested = self.table.table(table).and_then(|nested| nested.get(key));
+        let written = nested.and_then(|entry| entry.path.clone());
+        written.unwrap_or_else(|| join(&self.key(table), key))
+    }
+
+    /// The key alone, in the words of the file.
+    pub(crate) fn word_for(&self, key: &str) -> String {
+        let path = self.key(key);
+        let last = path.rsplit('.').next().map(str::to_owned);
+        if path.ends_with('"') { key.to_owned() } else { last.unwrap_or(path) }
+    }
+
+    /// A key with a value, as the file would have it.
+    fn line(&self, key: &str, value: &str) -> String {
+        self.report.line(&self.word_for(key), value)
     }
 
     /// Reports a problem with the value of `key`, or with the table when the key is not there.
     pub(crate) fn problem(&mut self, key: &str, problem: Problem) {
         match self.table.get(key) {
-            Some(entry) => self.report.add(problem, join(&self.path, key), &entry.node.span),
+            Some(entry) => self.report.add(problem, self.key(key), &entry.node.span),
             None => self.report.add(problem, self.path.clone(), &self.at),
         }
     }
@@ -102,11 +122,15 @@ impl<'t, 'r> Fields<'t, 'r> {
     pub(crate) fn nested(&mut self, key: &'static str) -> Option<Fields<'t, '_>> {
         let entry = self.entry(key)?;
         match &entry.node.value {
-            Value::Table(table) => Some(Fields::new(table, self.key(key), &entry.key, self.report)),
+            Value::Table(table) => {
+                let path = self.key(key);
+                Some(Fields::new(table, path, &entry.key, self.report))
+            }
             Value::Text(_)
             | Value::Number(_)
             | Value::Bool(_)
             | Value::Moment(_)
+            | Value::Null
             | Value::List(_) => {
                 self.mismatch(key, &entry.node, "a table", None);
                 None
@@ -121,6 +145,7 @@ impl<'t, 'r> Fields<'t, 'r> {
             Value::Number(_)
             | Value::Bool(_)
             | Value::Moment(_)
+            | Value::Null
             | Value::List(_)
             | Value::Table(_) => {
                 self.mismatch(key, &entry.node, "a string", None);
@@ -149,6 +174,7 @@ impl<'t, 'r> Fields<'t, 'r> {
             Value::Text(_)
             | Value::Bool(_)
             | Value::Moment(_)
+            | Value::Null
             | Value::List(_)
             | Value::Table(_) => None,
         };
@@ -161,7 +187,7 @@ impl<'t, 'r> Fields<'t, 'r> {
     /// A list of strings, each with its place.
     pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Given<&'t Text>>> {
         let entry = self.entry(key)?;
-        let example = format!("write `{key} = [\"…\"]`");
+        let example = format!("write `{}`", self.line(key, "[\"…\"]"));
         let Value::List(nodes) = &entry.node.value else {
             self.mismatch(key, &entry.node, "a list of strings", Some(example));
             return None;
@@ -187,7 +213,8 @@ impl<'t, 'r> Fields<'t, 'r> {
         let mut map = IndexMap::new();
         let Some(entry) = self.entry(key) else { return map };
         let Some(table) = entry.node.as_table() else {
-            let example = format!("write `{key} = {{ NAME = \"…\" }}`");
+            let value = self.report.line("NAME", "\"…\"");
+            let example = format!("write `{}`", self.line(key, &format!("{{ {value} }}")));
             self.mismatch(key, &entry.node, "a table of strings", Some(example));
             return map;
         };
@@ -200,9 +227,10 @@ impl<'t, 'r> Fields<'t, 'r> {
                 Value::Number(_)
                 | Value::Bool(_)
                 | Value::Moment(_)
+                | Value::Null
                 | Value::List(_)
                 | Value::Table(_) => {
-                    let path = join(&self.key(key), name);
+                    let path = self.key_in(key, name);
                     let what = entry.node.value.what();
                     let problem = Problem::error(format!("`{path}` must be a string, not {what}"))
                         .help("put the value in quotes");
@@ -289,8 +317,8 @@ impl<'t, 'r> Fields<'t, 'r> {
         let (bare, result) = match &entry.node.value {
             Value::Text(text) => (text.shown(), read(&text.value)),
             Value::Number(number) => (number.as_str(), Err(BadUnit::NoUnit)),
-            Value::Bool(_) | Value::Moment(_) | Value::List(_) | Value::Table(_) => {
-                let help = format!("write `{key} = \"{example}\"`");
+            Value::Bool(_) | Value::Moment(_) | Value::Null | Value::List(_) | Value::Table(_) => {
+                let help = format!("write `{}`", self.line(key, &format!("\"{example}\"")));
                 self.mismatch(key, &entry.node, what, Some(help));
                 return None;
             }
@@ -299,11 +327,11 @@ impl<'t, 'r> Fields<'t, 'r> {
         let problem = match result {
             Ok(value) => return Some(value),
             Err(BadUnit::NoUnit) => Problem::error(format!("`{path}` has no unit"))
-                .help(format!("write `{key} = \"{bare}{unit}\"`")),
+                .help(format!("write `{}`", self.line(key, &format!("\"{bare}{unit}\"")))),
             Err(BadUnit::NotRead) => Problem::error(format!("`{path}` is not {what}"))
-                .help(format!("write `{key} = \"{example}\"`")),
+                .help(format!("write `{}`", self.line(key, &format!("\"{example}\"")))),
             Err(BadUnit::Zero) => Problem::error(format!("`{path}` must not be zero"))
-                .help(format!("write `{key} = \"{example}\"`")),
+                .help(format!("write `{}`", self.line(key, &format!("\"{example}\"")))),
         };
         self.problem(key, problem);
         None
@@ -312,7 +340,7 @@ impl<'t, 'r> Fields<'t, 'r> {
     fn mismatch(&mut self, key: &str, node: &Node, expected: &str, help: Option<String>) {
         let path = self.key(key);
         let what = node.value.what();
-        let help = help.unwrap_or_else(|| format!("give `{key}` {expected}"));
+        let help = help.unwrap_or_else(|| format!("give `{}` {expected}", self.word_for(key)));
         let problem = Problem::error(format!("`{path}` must be {expected}, not {what}")).help(help);
         self.report.add(problem, path, &node.span);
     }

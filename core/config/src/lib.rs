@@ -1,7 +1,8 @@
 //! Configuration, text to meaning.
 //!
-//! Read in this order: [`source`] says what a file is, `dialect` reads its text into a tree that
-//! remembers places, `expand` puts variables in, `read` finds out what the tree means and
+//! Read in this order: [`source`] says what a file is, `syntax` reads its text into a tree that
+//! remembers places, [`dialect`] puts the words of other programs into ours, `expand` puts
+//! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
 //! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
 //! people see), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
@@ -11,16 +12,18 @@
 pub mod source;
 pub mod problem;
 mod tree;
+mod syntax;
 mod expand;
 mod units;
 mod url;
-mod dialect;
+pub mod dialect;
 mod fields;
 pub mod server;
 pub mod rule;
 pub mod config;
 mod refuse;
 mod read;
+mod kin;
 pub mod merge;
 pub mod environment;
 pub mod mask;
@@ -33,6 +36,7 @@ mod reference;
 pub use config::{
     Audit, AuditArguments, CommandList, Config, DefaultSetting, Mcp, Permissions, Screen, Tools,
 };
+pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;
 pub use mask::{is_secret_name, mask_argument, mask_arguments, mask_url};
 pub use merge::{Loaded, load};
@@ -41,8 +45,8 @@ pub use reference::reference;
 pub use rule::{Reach, Rule, Rules};
 pub use schema::schema;
 pub use server::{
-    CliProgram, EffectLists, Idle, IdlePolicy, Kind, OpenApi, Program, Protocol, Remote, Server,
-    ServerEntry, Start,
+    CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Program, Protocol,
+    Remote, Server, ServerEntry, Start,
 };
 pub use show::{Shown, show};
-pub use source::{Origin, Place, Scope, SourceFile, Surroundings};
+pub use source::{Origin, Place, Plugin, Scope, SourceFile, Surroundings};

@@ -5,14 +5,19 @@
 
 use std::cmp::Reverse;
 
-use capstan_model::Verdict;
+use capstan_model::{ServerName, Verdict};
+use capstan_policy::DefaultRule;
+use indexmap::IndexMap;
 
 use crate::config::{CommandList, Config, DefaultSetting};
+use crate::dialect::Dialect;
 use crate::environment::{self, EnvSettings};
+use crate::kin;
 use crate::problem::{Problem, Severity};
 use crate::read::server::Limits;
 use crate::read::{Part, Setting, Tables};
 use crate::rule::{Reach, Rules};
+use crate::server::ServerEntry;
 use crate::show::{self, Shown};
 use crate::source::{Origin, Scope, SourceFile, Surroundings};
 use crate::units::{show_duration, show_size};
@@ -26,6 +31,9 @@ pub struct Loaded {
     pub environment: EnvSettings,
     /// What is wrong, file by file.
     pub problems: Vec<Problem>,
+    /// What the files ask of the gateway that this version cannot do. While there is any of it,
+    /// `capstan serve --http` must not start; other commands do not need it.
+    pub gateway: Vec<Problem>,
     pub(crate) shown: Vec<Shown>,
 }
 
@@ -33,6 +41,13 @@ pub struct Loaded {
 struct Merge<'a> {
     tables: &'a [Tables],
     shown: Vec<Shown>,
+}
+
+/// What a dialect says of calls that no rule speaks of.
+struct Implied {
+    rule: DefaultRule,
+    dialect: Dialect,
+    origin: Origin,
 }
 
 /// Reads files and puts them together. Never fails: what is wrong is among the problems.
@@ -44,10 +59,14 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
     let mut order: Vec<(usize, &SourceFile)> = files.iter().enumerate().collect();
     order.sort_by_key(|(index, file)| (file.scope, Reverse(*index)));
     let mut loaded = Loaded { environment, problems, ..Loaded::default() };
+    let parts = order.into_iter().map(|(_, file)| (file, Part::read(file, *around, limits)));
+    let mut parts: Vec<(&SourceFile, Part)> = parts.collect();
+    kin::settle(&mut parts);
     let mut tables = Vec::new();
-    for (_, file) in order {
-        let part = Part::read(file, *around, limits);
+    let mut implied = Vec::new();
+    for (file, part) in parts {
         loaded.problems.extend(part.problems);
+        loaded.gateway.extend(part.manner.gateway);
         for server in part.servers {
             let name = server.entry.name.clone();
             if !loaded.config.servers.contains_key(&name) {
@@ -55,9 +74,15 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
                 loaded.config.servers.insert(name, server.entry);
             }
         }
+        // A project does not get by being written in some dialect what it would have to ask for.
+        if let (Some(rule), Some(dialect)) = (part.manner.default, part.dialect)
+            && file.scope != Scope::Project
+        {
+            implied.push(Implied { rule, dialect, origin: file.origin(&(0..0)) });
+        }
         tables.push(part.tables);
     }
-    let shown = merge(&mut loaded.config, &mut tables);
+    let shown = merge(&mut loaded.config, &mut tables, implied);
     loaded.shown.extend(shown);
     loaded
 }
@@ -125,6 +150,18 @@ impl Merge<'_> {
         self.shown.push(Shown { key: key.to_owned(), value, origin });
     }
 
+    /// Adds what dialects take for granted, behind everything that somebody wrote: it speaks only
+    /// of the servers of its own file, and of those only where nobody said otherwise.
+    fn imply(&mut self, config: &mut Config, implied: Vec<Implied>) {
+        for Implied { rule, dialect, origin } in implied {
+            let value = show::text(rule.as_str());
+            let says = format!("default of {} ({})", dialect.as_str(), origin.file);
+            self.shown.push(Shown { key: "permissions.default".to_owned(), value, origin: says });
+            let reach = Reach::ServersOf(origin.file.clone());
+            config.permissions.defaults.push(DefaultSetting { rule, origin, reach });
+        }
+    }
+
     fn add_rules(&mut self, path: &str, rules: &Rules) {
         for verdict in [Verdict::Deny, Verdict::Ask, Verdict::Allow] {
             for rule in rules.list(verdict) {
@@ -135,13 +172,14 @@ impl Merge<'_> {
     }
 }
 
-fn merge(config: &mut Config, tables: &mut [Tables]) -> Vec<Shown> {
+fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> Vec<Shown> {
     for tables in &mut *tables {
         config.permissions.rules.append(std::mem::take(&mut tables.rules));
         config.tools.policy.append(std::mem::take(&mut tables.policy));
     }
     let mut merge = Merge { tables, shown: Vec::new() };
     permissions(config, &mut merge);
+    merge.imply(config, implied);
     tools(config, &mut merge);
     mcp(config, &mut merge);
     audit(config, &mut merge);
@@ -154,9 +192,9 @@ fn merge(config: &mut Config, tables: &mut [Tables]) -> Vec<Shown> {
 }
 
 fn permissions(config: &mut Config, merge: &mut Merge<'_>) {
-    for setting in merge.tables.iter().filter_map(|tables| tables.default.clone()) {
-        let Setting { value: rule, shown, origin } = setting;
-        let reach = Reach::of_loosening(origin.scope, &origin.file);
+    for tables in merge.tables {
+        let Some(Setting { value: rule, shown, origin }) = tables.default.clone() else { continue };
+        let reach = tables.reach.clone();
         merge.add("permissions.default", shown, Some(&origin));
         config.permissions.defaults.push(DefaultSetting { rule, origin, reach });
     }
@@ -175,7 +213,7 @@ fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
         let Setting { value: commands, shown, origin } = setting;
         merge.add("mcp.allowed_commands", shown, Some(&origin));
         // A list restricts, but a project's speaks of its own servers only.
-        let reach = Reach::of_loosening(origin.scope, &origin.file);
+        let reach = Reach::of_commands(origin.scope, &origin.file);
         mcp.allowed_commands.push(CommandList { commands, origin, reach });
     }
     let max = merge.smallest(|tables| &tables.max_dynamic_servers, Some(mcp.max_dynamic_servers));
@@ -190,9 +228,25 @@ fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
         merge.note_or("mcp.elicitation_timeout", timeout, mcp.elicitation_timeout, |time| {
             show::text(&show_duration(*time))
         });
+    silence(&mut config.servers, merge.tables);
+    let mcp = &mut config.mcp;
     let queue = merge.smallest(|tables| &tables.elicitation_queue, Some(mcp.elicitation_queue));
     mcp.elicitation_queue =
         merge.note_or("mcp.elicitation_queue", queue, mcp.elicitation_queue, u32::to_string);
+}
+
+/// Keeps a project's servers from asking where the user or the machine says that none may.
+fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
+    let settings = tables.iter().filter_map(|tables| tables.elicitation_enabled.as_ref());
+    let mut others = settings.filter(|setting| setting.origin.scope != Scope::Project);
+    if others.all(|setting| setting.value) {
+        return;
+    }
+    for entry in servers.values_mut().filter(|entry| entry.origin.scope == Scope::Project) {
+        if let Ok(server) = &mut entry.status {
+            server.elicitation = Some(false);
+        }
+    }
 }
 
 fn audit(config: &mut Config, merge: &mut Merge<'_>) {

@@ -7,6 +7,7 @@ use capstan_model::ServerName;
 use serde::Serialize;
 
 use crate::source::{Place, SourceFile};
+use crate::syntax::Syntax;
 
 /// Something wrong, with its place and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,6 +96,11 @@ impl Severity {
 impl<'a> Report<'a> {
     pub(crate) fn new(file: &'a SourceFile) -> Self {
         Self { file, server: None, problems: Vec::new() }
+    }
+
+    /// A key with a value, as this file would have it.
+    pub(crate) fn line(&self, key: &str, value: &str) -> String {
+        Syntax::of(&self.file.path, &self.file.text).line(key, value)
     }
 
     pub(crate) fn about_server(file: &'a SourceFile, server: ServerName) -> Self {

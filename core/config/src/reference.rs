@@ -11,40 +11,50 @@ use crate::schema::schema;
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "servers",
-        "`mcpServers` (Claude, Cursor, avelino, LLxprt, gemini), `mcp_servers` (Caliban, Codex), `server` (Caliban), `mcp.servers` (Zeph), `extensions` (goose), `context_servers` (Zed), `mcp` (opencode)",
+        "`mcpServers` (Claude, Cursor, avelino, LLxprt, Gemini), `mcp_servers` (Caliban, Codex), `server` (Caliban), `mcp.servers` (Zeph, opencode), `servers` (VS Code), `extensions` (goose), `context_servers` (Zed), `mcp` (opencode)",
     ),
     ("servers.NAME.type", "`transport` (Caliban)"),
     ("servers.NAME.command", "`cmd` (goose)"),
-    ("servers.NAME.env", "`envs` (goose), `environment` (opencode)"),
-    ("servers.NAME.env_passthrough", "`env_vars` (Codex), `env_keys` (goose)"),
-    ("servers.NAME.url", "`httpUrl` (LLxprt, gemini), `uri` (goose)"),
-    ("servers.NAME.headers", "`http_headers` (Codex)"),
-    ("servers.NAME.enabled", "`disabled` (Caliban, opencode), `mcp.excluded` (LLxprt, gemini)"),
+    ("servers.NAME.env", "`envs`, `env_keys` (goose), `environment` (opencode)"),
+    ("servers.NAME.env_passthrough", "`env_vars` (Codex)"),
+    ("servers.NAME.url", "`httpUrl` (LLxprt, Gemini), `uri` (goose)"),
+    ("servers.NAME.headers", "`http_headers`, `env_http_headers`, `bearer_token_env_var` (Codex)"),
+    (
+        "servers.NAME.enabled",
+        "`disabled` (Caliban, opencode), `mcp.allowed`, `mcp.excluded` (LLxprt, Gemini), `disabledMcpServers` (Claude)",
+    ),
     (
         "servers.NAME.always_load",
         "`alwaysLoad` (Claude), `mcp.eagerServers` (LLxprt), `lazy = false` (Caliban)",
     ),
     (
         "servers.NAME.timeout",
-        "`tool_timeout_sec` (Codex), `tool_timeout_secs` (Zeph), `request_timeout_ms` (Claude)",
+        "`tool_timeout_sec` (Codex), `tool_timeout_secs` (Zeph), `request_timeout_ms` (Claude), `context_server_timeout` (Zed), `timeout.request` (opencode)",
     ),
     (
         "servers.NAME.startup_timeout",
-        "`startup_timeout_sec`, `startup_timeout_ms` (Codex), `MCP_TIMEOUT` (Claude)",
+        "`startup_timeout_sec`, `startup_timeout_ms` (Codex), `timeout` (Zeph, LLxprt, Gemini, goose), `timeout.startup` (opencode), `MCP_TIMEOUT` (Claude)",
     ),
     (
         "servers.NAME.trust",
-        "`trust_level` (Zeph); `trust: true` (LLxprt, gemini) is `permissions.allow = [\"*\"]`",
+        "`trust_level` (Zeph); `trust: true` (LLxprt, Gemini) is a rule `NAME__*` under `permissions.allow`",
     ),
     (
         "servers.NAME.expose",
-        "`includeTools` (LLxprt, gemini), `tool_allowlist` (Zeph), `enabled_tools` (Codex), `available_tools` (goose)",
+        "`includeTools` (LLxprt, Gemini), `tool_allowlist`, `policy.allowed_tools` (Zeph), `enabled_tools` (Codex), `available_tools` (goose)",
     ),
     (
         "servers.NAME.hide",
-        "`excludeTools` (LLxprt, gemini), `denied_tools` (Zeph), `disabled_tools` (Codex)",
+        "`excludeTools` (LLxprt, Gemini), `policy.denied_tools` (Zeph), `disabled_tools` (Codex), `tools` (opencode)",
     ),
     ("servers.NAME.effect", "`tool_acl` (avelino)"),
+    (
+        "servers.NAME.permissions",
+        "`default_tools_approval_mode`, `tools.TOOL.approval_mode` (Codex), `agent.tool_permissions.tools` (Zed), `permission` (opencode)",
+    ),
+    ("permissions.default", "`GOOSE_MODE` (goose), `agent.tool_permissions.default` (Zed)"),
+    ("mcp.elicitation_queue", "`elicitation_queue_capacity` (Zeph)"),
+    ("audit.arguments", "`log_arguments` (avelino)"),
     ("servers.NAME.elicitation", "`elicitation_enabled` (Zeph)"),
     ("servers.NAME.description", "`display_name` (goose)"),
 ];
@@ -75,15 +85,18 @@ const INTRODUCTION: &str = "\
 
 # Configuration
 
-Files are TOML. They are read in this order, and the first to name a server has the whole entry:
+Files of our own are TOML; [files of other programs](../guide/configuration.md#files-of-other-programs)
+are read as they are. They are read in this order, and the first to name a server has the whole entry:
 the managed file, files named by `--config` or `CAPSTAN_CONFIG`, the project's
 `.capstan/config.toml`, the user's `capstan/config.toml` in the configuration folder. Rules of all
 files add up; a project file never loosens what the others say.
 
-In every string, `${VAR}` and `${VAR:-default}` are replaced by variables of the environment;
-`${CAPSTAN_PROJECT_DIR}` is the root of the workspace. A server whose variable is unset fails alone.
+In every string of a file of our own, `${VAR}` and `${VAR:-default}` are replaced by variables of the
+environment; `${CAPSTAN_PROJECT_DIR}` is the root of the workspace. A server whose variable is unset
+fails alone.
 Durations and sizes are strings with a unit: `\"30s\"`, `\"10MiB\"`. A key that is not listed here is
-an error. The same as a JSON Schema: [config.schema.json](config.schema.json).
+an error; in files of other programs it is a warning, unless it decides who may do what. The same as
+a JSON Schema: [config.schema.json](config.schema.json).
 ";
 
 /// The page, as Markdown.

@@ -83,7 +83,7 @@ pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
                 "`{path}` asks for {}, which this version does not enforce",
                 row.meaning
             ))
-            .help(format!("remove `{}` if you can do without it", row.key)),
+            .help(format!("remove `{}` if you can do without it", fields.word_for(row.key))),
             Consequence::Warn(why) => {
                 Problem::warning(format!("`{path}` {why}")).help("it may stay; nothing is lost")
             }
@@ -110,7 +110,7 @@ impl Row {
             Value::Table(table) => {
                 table.get("enabled").and_then(|entry| entry.node.as_bool()) == Some(false)
             }
-            Value::Number(_) | Value::Moment(_) | Value::List(_) => false,
+            Value::Number(_) | Value::Moment(_) | Value::Null | Value::List(_) => false,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Permission rules: read with their place, and with how far they reach.
 
-use capstan_model::Verdict;
+use capstan_model::{ServerName, Verdict};
 use capstan_policy::Pattern;
 use jiff::Timestamp;
 
+use crate::dialect::Lift;
 use crate::fields::Fields;
 use crate::problem::{Problem, Report};
 use crate::show;
@@ -41,12 +42,21 @@ pub struct Rule {
 }
 
 /// Which servers a rule or a default can speak of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// All of them.
+    #[default]
     All,
-    /// Only those that come from this file: a project loosens nothing that it did not bring.
+    /// Only those that come from this file: a project loosens nothing that it did not bring, nor
+    /// does a file of another program.
     ServersOf(String),
+    /// Only this one: what its file says of it, no tool of another server can get by its name.
+    Server {
+        /// The file that it comes from.
+        file: String,
+        /// The server.
+        name: ServerName,
+    },
 }
 
 /// A list being read.
@@ -93,6 +103,14 @@ impl Rules {
         }
     }
 
+    /// Adds what a dialect lets run without asking.
+    pub(crate) fn lift(&mut self, lift: &Lift, report: &mut Report<'_>) {
+        let reach = Reach::Server { file: report.file.path.clone(), name: lift.server.clone() };
+        let rules = List { key: lift.path.clone(), reach, subject: Subject::Tools };
+        let node = Node::text(&lift.pattern, lift.span.clone());
+        self.allow.extend(rules.plain(report, &node, &Text::plain(&lift.pattern)));
+    }
+
     /// Reads the three lists of a table.
     pub(crate) fn read(fields: &mut Fields<'_, '_>, subject: Subject) -> Self {
         let mut rules = Self::default();
@@ -110,12 +128,12 @@ impl Reach {
     pub fn covers(&self, file: &str) -> bool {
         match self {
             Self::All => true,
-            Self::ServersOf(own) => own == file,
+            Self::ServersOf(own) | Self::Server { file: own, .. } => own == file,
         }
     }
 
-    /// How far something that loosens reaches when it stands in a file of this scope.
-    pub(crate) fn of_loosening(scope: Scope, file: &str) -> Self {
+    /// How far a list of commands reaches when it stands in a file of this scope.
+    pub(crate) fn of_commands(scope: Scope, file: &str) -> Self {
         match scope {
             Scope::Managed | Scope::Flag | Scope::User => Self::All,
             Scope::Project => Self::ServersOf(file.to_owned()),
@@ -139,7 +157,7 @@ impl List {
         };
         let file = fields.report().file;
         let reach = match verdict {
-            Verdict::Allow => Reach::of_loosening(file.scope, &file.path),
+            Verdict::Allow => file.reach(),
             Verdict::Ask | Verdict::Deny => Reach::All,
         };
         let list = Self { key, reach, subject };
@@ -166,7 +184,7 @@ impl List {
                 let plain = self.plain(report, node, pattern)?;
                 Some(Rule { comment, reason, expires_at, ..plain })
             }
-            Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::List(_) => {
+            Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null | Value::List(_) => {
                 let what = node.value.what();
                 let problem =
                     Problem::error(format!("`{}` holds {what}, which is no pattern", self.key))
@@ -204,7 +222,7 @@ fn expires_at(fields: &mut Fields<'_, '_>) -> Option<Timestamp> {
     let read = match &entry.node.value {
         Value::Text(text) => text.value.parse().ok(),
         Value::Moment(moment) => moment.parse().ok(),
-        Value::Number(_) | Value::Bool(_) | Value::List(_) | Value::Table(_) => None,
+        Value::Number(_) | Value::Bool(_) | Value::Null | Value::List(_) | Value::Table(_) => None,
     };
     if read.is_none() {
         let message = format!("`{}` is not a point in time", fields.key("expires_at"));
@@ -217,13 +235,15 @@ fn expires_at(fields: &mut Fields<'_, '_>) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
     use crate::source::SourceFile;
+    use crate::syntax::Syntax;
     use crate::tree::Table;
 
     fn read(scope: Scope, text: &str) -> (Rules, Vec<String>) {
-        let path = "f.toml".to_owned();
-        let file = SourceFile { path, scope, text: text.to_owned(), approved: true };
-        let tree: Table = crate::dialect::read(&file).unwrap();
+        let mut file = SourceFile::new("f.toml", scope, text);
+        file.dialect = Some(Dialect::Native);
+        let tree: Table = Syntax::Toml.read("f.toml", text).unwrap().table;
         let mut report = Report::new(&file);
         let mut fields = Fields::new(&tree, "permissions", &(0..0), &mut report);
         let rules = Rules::read(&mut fields, Subject::ToolsAndQuestions);

@@ -67,12 +67,7 @@ mod tests {
             [audit]
             [screen]
         ";
-        let file = SourceFile {
-            path: "f".to_owned(),
-            scope: Scope::User,
-            text: text.to_owned(),
-            approved: true,
-        };
+        let file = SourceFile::new("f", Scope::User, text);
         crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" });
         let mut read = KNOWN.with_borrow(Clone::clone);
         for row in ROWS {

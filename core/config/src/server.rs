@@ -74,6 +74,8 @@ pub struct Server {
     pub roots: Vec<String>,
     /// Which era of MCP to speak with it.
     pub protocol: Protocol,
+    /// Whether it may be logged in to.
+    pub oauth: OAuth,
 }
 
 /// How a server is reached.
@@ -113,6 +115,18 @@ pub struct Remote {
     pub url: String,
     /// Headers sent with every request.
     pub headers: IndexMap<String, Secret<String>>,
+    /// What to do where the transport of its kind is not spoken.
+    pub fallback: Fallback,
+}
+
+/// What to do when a server does not speak the transport of its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallback {
+    /// Give up: the file says which transport it is.
+    #[default]
+    Never,
+    /// Try the other one, `sse` after `http` or `http` after `sse`, and remember what worked.
+    OtherTransport,
 }
 
 /// A command-line program used as a server.
@@ -181,6 +195,16 @@ pub struct EffectLists {
     pub write: Vec<String>,
 }
 
+/// Whether a server may be logged in to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OAuth {
+    /// When it asks for it.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+}
+
 /// Which era of MCP to speak with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
@@ -239,7 +263,11 @@ impl fmt::Debug for Program {
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = mask_url(&self.url);
-        f.debug_struct("Remote").field("url", &url).field("headers", &self.headers).finish()
+        f.debug_struct("Remote")
+            .field("url", &url)
+            .field("headers", &self.headers)
+            .field("fallback", &self.fallback)
+            .finish()
     }
 }
 
@@ -273,6 +301,18 @@ impl Default for Idle {
     fn default() -> Self {
         let policy = IdlePolicy::default();
         Self { policy, min: Duration::from_mins(1), max: Duration::from_mins(5) }
+    }
+}
+
+// === impl OAuth ===
+
+impl OAuth {
+    /// The word in configuration and output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct File {
 #[schemars(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Server {
-    /// How it is reached. `command` implies `stdio`, `url` implies `http`, `cli = true` implies `cli`.
+    /// How it is reached. `command` implies `stdio`, `cli = true` implies `cli`. A `url` alone is tried as `http`, then as `sse`; the other way round where it ends in `/sse`.
     #[schemars(rename = "type")]
     kind: Type,
     /// Another name of `type`.

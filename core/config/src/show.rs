@@ -23,7 +23,7 @@ pub struct Shown {
     pub key: String,
     /// The value as a file would have it; secrets are masked.
     pub value: String,
-    /// `file:line`, `default` or `environment`.
+    /// `file:line`, `environment`, `default`, or `default of DIALECT (file)`.
     pub origin: String,
 }
 
@@ -79,7 +79,7 @@ fn leaves(table: &Table, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) 
             // Whatever is given to a server by these two tables may open a door.
             (Some(nested), "env" | "headers") => {
                 shown.extend(nested.entries.iter().map(|(name, entry)| Shown {
-                    key: join(&key, name),
+                    key: join(&key, entry.written.as_ref().unwrap_or(name)),
                     value: text(MASK),
                     origin: file.origin(&entry.key).to_string(),
                 }));
@@ -100,12 +100,14 @@ fn value_of(name: &str, node: &Node) -> String {
         Value::Text(value) => text(&mask_text(value.shown())),
         Value::Number(written) | Value::Moment(written) => written.clone(),
         Value::Bool(value) => value.to_string(),
+        Value::Null => "null".to_owned(),
         Value::List(nodes) if name == "args" => {
             let shown = |node: &'_ Node| match &node.value {
                 Value::Text(text) => Some(text.shown().to_owned()),
                 Value::Number(_)
                 | Value::Bool(_)
                 | Value::Moment(_)
+                | Value::Null
                 | Value::List(_)
                 | Value::Table(_) => None,
             };

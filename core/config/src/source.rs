@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::dialect::Dialect;
+use crate::rule::Reach;
+
 /// Where a file comes from. The order is precedence: of two that disagree, the first wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +33,19 @@ pub struct SourceFile {
     /// Whether the user has approved this content. The servers of a file that is not approved
     /// load, and wait for the approval.
     pub approved: bool,
+    /// Whose words it is written in; `None` to find out.
+    pub dialect: Option<Dialect>,
+    /// The plugin that it belongs to.
+    pub plugin: Option<Plugin>,
+}
+
+/// A plugin that brings servers along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugin {
+    /// Its name; its servers are called `plugin:server`.
+    pub name: String,
+    /// Its folder, which `${CLAUDE_PLUGIN_ROOT}` stands for.
+    pub root: String,
 }
 
 /// What the text of a file may refer to.
@@ -84,23 +100,51 @@ impl Scope {
 // === impl SourceFile ===
 
 impl SourceFile {
+    /// A file that needs no approval, in whatever dialect it turns out to be.
+    pub fn new(path: impl Into<String>, scope: Scope, text: impl Into<String>) -> Self {
+        let (path, text) = (path.into(), text.into());
+        Self { path, scope, text, approved: true, dialect: None, plugin: None }
+    }
+
     /// The place of some bytes of this file.
     pub fn place(&self, span: &Range<usize>) -> Place {
-        let start = self.text.floor_char_boundary(span.start);
-        let end = self.text.floor_char_boundary(span.end).max(start);
-        let before = self.text.get(..start).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            file: self.path.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-            start,
-            len: end - start,
+        Place::of(&self.path, &self.text, span)
+    }
+
+    /// How far something that loosens reaches when this file says it: a project speaks of what it
+    /// brought, and so does a file that was written for another program.
+    pub(crate) fn reach(&self) -> Reach {
+        match (self.scope, self.dialect) {
+            (Scope::Managed | Scope::Flag | Scope::User, Some(Dialect::Native) | None) => {
+                Reach::All
+            }
+            (Scope::Managed | Scope::Flag | Scope::User | Scope::Project, _) => {
+                Reach::ServersOf(self.path.clone())
+            }
         }
     }
 
     pub(crate) fn origin(&self, span: &Range<usize>) -> Origin {
         Origin { file: self.path.clone(), scope: self.scope, line: self.place(span).line }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// The place of some bytes of a text.
+    pub(crate) fn of(path: &str, text: &str, span: &Range<usize>) -> Self {
+        let start = text.floor_char_boundary(span.start);
+        let end = text.floor_char_boundary(span.end).max(start);
+        let before = text.get(..start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            file: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            start,
+            len: end - start,
+        }
     }
 }
 
@@ -118,12 +162,7 @@ mod tests {
 
     #[test]
     fn a_place_counts_lines_and_characters_from_one() {
-        let file = SourceFile {
-            path: "f".to_owned(),
-            scope: Scope::User,
-            text: "a\nüb = 1\n".to_owned(),
-            approved: true,
-        };
+        let file = SourceFile::new("f", Scope::User, "a\nüb = 1\n");
         let position = |span: Range<usize>| {
             let place = file.place(&span);
             (place.line, place.column, place.start, place.len)

@@ -19,6 +19,10 @@ pub(crate) struct Entry {
     /// Where the key stands.
     pub(crate) key: Range<usize>,
     pub(crate) node: Node,
+    /// The dotted path in the words of the file, where those are not ours.
+    pub(crate) path: Option<String>,
+    /// The key as it was written, when a variable in it was replaced.
+    pub(crate) written: Option<String>,
 }
 
 /// A value with its place.
@@ -36,6 +40,8 @@ pub(crate) enum Value {
     Bool(bool),
     /// A date or a time as it was written.
     Moment(String),
+    /// Nothing, where something might be; as the value of a key it is left out.
+    Null,
     List(Vec<Node>),
     Table(Table),
 }
@@ -48,6 +54,9 @@ pub(crate) struct Text {
     /// What was written, when a variable of the environment is in it. What is shown to people is
     /// this, because the variable may hold a secret.
     pub(crate) written: Option<String>,
+    /// Whether a dialect wrote it down for a key that names a variable: then it is expanded by
+    /// our own rules, whatever those of the file are.
+    pub(crate) ours: bool,
 }
 
 // === impl Table ===
@@ -61,6 +70,18 @@ impl Table {
     pub(crate) fn table(&self, key: &str) -> Option<&Self> {
         self.get(key)?.node.as_table()
     }
+
+    pub(crate) fn put(&mut self, key: impl Into<String>, entry: Entry) {
+        self.entries.insert(key.into(), entry);
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    pub(crate) fn new(key: Range<usize>, node: Node) -> Self {
+        Self { key, node, path: None, written: None }
+    }
 }
 
 // === impl Node ===
@@ -73,6 +94,7 @@ impl Node {
             | Value::Number(_)
             | Value::Bool(_)
             | Value::Moment(_)
+            | Value::Null
             | Value::List(_) => None,
         }
     }
@@ -83,6 +105,7 @@ impl Node {
             Value::Number(_)
             | Value::Bool(_)
             | Value::Moment(_)
+            | Value::Null
             | Value::List(_)
             | Value::Table(_) => None,
         }
@@ -94,6 +117,47 @@ impl Node {
             Value::Text(_)
             | Value::Number(_)
             | Value::Moment(_)
+            | Value::Null
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+
+    pub(crate) fn text(text: impl Into<String>, span: Range<usize>) -> Self {
+        Self { value: Value::Text(Text::plain(text)), span }
+    }
+
+    pub(crate) fn yes(span: Range<usize>) -> Self {
+        Self { value: Value::Bool(true), span }
+    }
+
+    pub(crate) fn no(span: Range<usize>) -> Self {
+        Self { value: Value::Bool(false), span }
+    }
+
+    pub(crate) fn list(nodes: Vec<Self>, span: Range<usize>) -> Self {
+        Self { value: Value::List(nodes), span }
+    }
+
+    pub(crate) fn as_list(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::List(nodes) => Some(nodes),
+            Value::Text(_)
+            | Value::Number(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::Null
+            | Value::Table(_) => None,
+        }
+    }
+
+    pub(crate) fn as_number(&self) -> Option<&str> {
+        match &self.value {
+            Value::Number(number) => Some(number),
+            Value::Text(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::Null
             | Value::List(_)
             | Value::Table(_) => None,
         }
@@ -110,6 +174,7 @@ impl Value {
             Self::Number(_) => "a number",
             Self::Bool(_) => "true or false",
             Self::Moment(_) => "a date",
+            Self::Null => "null",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
         }
@@ -120,7 +185,7 @@ impl Value {
 
 impl Text {
     pub(crate) fn plain(value: impl Into<String>) -> Self {
-        Self { value: value.into(), written: None }
+        Self { value: value.into(), written: None, ours: false }
     }
 
     /// What may be shown of it, as far as variables go.

@@ -7,12 +7,8 @@ use std::path::Path;
 use capstan_config::{Loaded, Scope, SourceFile, Surroundings, load};
 
 fn load_example(path: &Path, scope: Scope) -> Loaded {
-    let file = SourceFile {
-        path: path.file_name().unwrap().to_string_lossy().into_owned(),
-        scope,
-        text: fs::read_to_string(path).unwrap(),
-        approved: true,
-    };
+    let name = path.file_name().unwrap().to_string_lossy();
+    let file = SourceFile::new(name, scope, fs::read_to_string(path).unwrap());
     load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" })
 }
 

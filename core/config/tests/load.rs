@@ -19,7 +19,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
-    SourceFile { path: path.to_owned(), scope, text: text.to_owned(), approved: true }
+    SourceFile::new(path, scope, text)
 }
 
 fn load_files(files: &[SourceFile]) -> Loaded {

@@ -3,7 +3,7 @@
 use capstan_config::{Loaded, Reach, Scope, SourceFile, Surroundings, load};
 
 fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
-    SourceFile { path: path.to_owned(), scope, text: text.to_owned(), approved: true }
+    SourceFile::new(path, scope, text)
 }
 
 fn load_files(files: &[SourceFile]) -> Loaded {

@@ -42,8 +42,7 @@ max_answer = 10
 
 /// The problems of a file as lines, the way a front may print them.
 fn problems(text: &str) -> String {
-    let path = "config.toml".to_owned();
-    let file = SourceFile { path, scope: Scope::User, text: text.to_owned(), approved: true };
+    let file = SourceFile::new("config.toml", Scope::User, text);
     let loaded = load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" });
     let mut lines = String::new();
     for problem in loaded.problems {

@@ -13,15 +13,8 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn shown(files: &[(Scope, &str, &str)]) -> Vec<Shown> {
-    let files: Vec<SourceFile> = files
-        .iter()
-        .map(|(scope, path, text)| SourceFile {
-            path: (*path).to_owned(),
-            scope: *scope,
-            text: (*text).to_owned(),
-            approved: true,
-        })
-        .collect();
+    let files: Vec<SourceFile> =
+        files.iter().map(|(scope, path, text)| SourceFile::new(*path, *scope, *text)).collect();
     show(&load(&files, &Surroundings { variable: &variable, project_dir: "/project" }))
 }
 
@@ -119,8 +112,7 @@ path = "${PW}"
 [mcp]
 allowed_commands = ["${PW}"]
 "#;
-    let path = "f".to_owned();
-    let file = SourceFile { path, scope: Scope::User, text: text.to_owned(), approved: true };
+    let file = SourceFile::new("f", Scope::User, text);
     let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
     assert!(!format!("{:?}", loaded.problems).contains(SECRET), "{:?}", loaded.problems);
     let shown = lines(&show(&loaded));

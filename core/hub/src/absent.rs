@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use crate::Answer;
+use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 use crate::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 
@@ -14,6 +15,8 @@ use crate::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 pub struct Absent {
     name: ServerName,
     state: ServerState,
+    /// The rule that keeps it from being started, where it is one.
+    rule: Option<String>,
 }
 
 // === impl Absent ===
@@ -21,10 +24,20 @@ pub struct Absent {
 impl Absent {
     /// A server that is in `state` and stays there.
     pub fn new(name: ServerName, state: ServerState) -> Self {
-        Self { name, state }
+        Self { name, state, rule: None }
+    }
+
+    /// A server that a rule forbids to start.
+    pub fn forbidden(name: ServerName, rule: impl Into<String>) -> Self {
+        let rule = rule.into();
+        let state = ServerState::Failed(format!("it is denied by rule `{rule}`"));
+        Self { name, state, rule: Some(rule) }
     }
 
     fn refusal<T>(&self) -> Result<T, CallError> {
+        if let Some(rule) = &self.rule {
+            return Err(CallError::Denied { item: self.name.to_string(), rule: rule.clone() });
+        }
         let state = self.state.name().as_str();
         let reason = match self.state.reason() {
             Some(reason) => reason.to_owned(),
@@ -59,6 +72,10 @@ impl Backend for Absent {
         _: &'a Ticket,
         _: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        ready(self.refusal()).boxed()
+    }
+
+    fn complete<'a>(&'a self, _: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
         ready(self.refusal()).boxed()
     }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use capstan_model::{CallError, ItemId, Ruling, ServerName};
+use capstan_model::{CallError, Caller, ItemId, Ruling, ServerName, Target};
 use capstan_policy::{Policy, Step};
 use futures::future::join_all;
 use indexmap::IndexMap;
 
+use crate::catalog::ToolView;
 use crate::pipeline::{self, Screened};
-use crate::ports::{AuditLog, Backend, Clock, Operator};
+use crate::ports::{AuditLog, Backend, Clock, Item, Operator};
 use crate::{Call, Session};
 
 /// Everything a call may need on its way.
@@ -70,6 +71,32 @@ impl Hub {
     /// Says what would be decided about a call, and why, without running it.
     pub async fn explain(&self, call: Call) -> Result<(Ruling, Vec<Step>), CallError> {
         pipeline::explain(self, call).await
+    }
+
+    /// The tool that a name in any spelling stands for; connects to its server, and to no other.
+    pub async fn find_tool(&self, caller: &Caller, name: &str) -> Result<ToolView, CallError> {
+        let call = Call::new(caller.clone(), Target::tool(name), None);
+        let (server, item) = pipeline::find(self, call).await?;
+        Ok(ToolView::new(&self.policy, &server, &item))
+    }
+
+    /// The prompt that a name in any spelling stands for; connects to its server, and to no other.
+    pub async fn find_prompt(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<(ItemId, Item), CallError> {
+        let call = Call::new(caller.clone(), Target::prompt(name), None);
+        let (server, item) = pipeline::find(self, call).await?;
+        Ok((ItemId { server, item: item.name.clone() }, item))
+    }
+
+    /// Writes down a call that its front could not put together, and gives the reason back.
+    ///
+    /// Who tries tools that are not there, or with arguments that do not fit, leaves a trace too.
+    pub fn refuse(&self, call: &Call, error: CallError) -> CallError {
+        pipeline::refuse(self, call, &error);
+        error
     }
 
     /// A new conversation.

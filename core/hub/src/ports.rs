@@ -8,6 +8,7 @@ use capstan_model::{CallError, Effect, ItemId, Kind, ServerName, ServerState};
 use capstan_wire::Json;
 use jiff::Timestamp;
 
+use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 use crate::{Answer, Entry, Ground};
 
@@ -37,6 +38,16 @@ pub trait Backend: Send + Sync {
         ticket: &'a Ticket,
         operator: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>>;
+
+    /// Connects if need be and says what a value that is being typed could become.
+    ///
+    /// Nothing, unless the server declares that it can say.
+    fn complete<'a>(
+        &'a self,
+        _typing: &'a Typing,
+    ) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// The last lines that the server wrote to its stderr, oldest first.
     fn stderr(&self) -> Vec<String>;

@@ -201,8 +201,8 @@ impl CallError {
     /// What the reader can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Unknown { nearest, .. } => match nearest.as_slice() {
-                [] => Some("`capstan tools` lists what there is".to_owned()),
+            Self::Unknown { kind, nearest, .. } => match nearest.as_slice() {
+                [] => Some(format!("`capstan {}s` lists what there is", kind.as_str())),
                 names => Some(format!("did you mean {}?", quoted_list(names))),
             },
             Self::InvalidArguments { item, .. } => {
@@ -218,7 +218,7 @@ impl CallError {
                 Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
             }
             Self::Unreachable { server, .. } | Self::OutcomeUnknown { server, .. } => {
-                Some(format!("`capstan doctor {server}` starts it and says what is wrong"))
+                Some(format!("`capstan doctor {server}` says more"))
             }
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))

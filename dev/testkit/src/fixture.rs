@@ -8,6 +8,7 @@ mod script;
 mod wire;
 mod session;
 mod tools;
+mod library;
 mod call;
 mod ask;
 mod children;

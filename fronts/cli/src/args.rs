@@ -1,9 +1,13 @@
 //! What can be typed. The doc comments are the help.
 
+mod items;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 
 /// One hub for every MCP server.
 ///
@@ -27,9 +31,9 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Options {
-    /// Read this configuration file too; can be given several times
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Global options")]
-    pub config: Vec<PathBuf>,
+    /// Read this configuration file too, of any program; DIALECT:FILE says of which
+    #[arg(long, value_name = "[DIALECT:]FILE", global = true, help_heading = "Global options")]
+    pub config: Vec<String>,
     /// Print JSON on stdout
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -66,6 +70,14 @@ pub enum Command {
     Tools(ToolsArgs),
     /// Call a tool
     Call(CallArgs),
+    /// List the resources of all servers, or their templates
+    Resources(ResourcesArgs),
+    /// Read a resource
+    Read(ReadArgs),
+    /// List the prompts of all servers, or show one prompt
+    Prompts(PromptsArgs),
+    /// Get the messages of a prompt
+    Prompt(PromptArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
     /// Show the audit log
@@ -87,7 +99,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan add time uvx mcp-server-time\n  \
-    capstan add -e API_KEY=123 files npx -y @modelcontextprotocol/server-filesystem .\n  \
+    capstan add -e DEBUG=1 files npx -y @modelcontextprotocol/server-filesystem .\n  \
     capstan add --transport http docs https://example.com/mcp --header 'X-Key: abc'")]
 pub struct AddArgs {
     /// Options of the entry.
@@ -214,10 +226,12 @@ pub struct ToolsArgs {
     capstan call everything:echo '{\"message\":\"hi\"}'\n  \
     echo '{\"message\":\"hi\"}' | capstan call everything__echo -")]
 pub struct CallArgs {
+    // The places are given because completions take the arguments apart and join them anew.
     /// The tool, as `server__tool` or `server:tool`
+    #[arg(index = 1)]
     pub tool: String,
-    /// Its arguments: key=value words, one JSON object, or `-` for JSON on stdin
-    #[arg(value_name = "ARGUMENTS")]
+    /// Its arguments: key=value or key:=JSON words, one JSON object, or `-` for JSON on stdin
+    #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
@@ -227,10 +241,11 @@ pub struct CallArgs {
 /// `capstan why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// The tool, as `server__tool` or `server:tool`
+    /// The tool or prompt, as `server__tool` or `server:tool`; a resource as `@server:uri`
+    #[arg(index = 1)]
     pub tool: String,
     /// Its arguments, as for `capstan call`
-    #[arg(value_name = "ARGUMENTS")]
+    #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
 }
 
@@ -313,6 +328,38 @@ pub struct CompletionsArgs {
 pub struct ManArgs {
     /// Write the pages of all commands there
     pub folder: Option<PathBuf>,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Adds options that stand elsewhere on the command line.
+    pub(crate) fn add(&mut self, more: Self) {
+        let Self { config, json, debug, demo, no_mcp, trust_project } = more;
+        self.config.extend(config);
+        self.json |= json;
+        self.debug |= debug;
+        self.demo |= demo;
+        self.no_mcp |= no_mcp;
+        self.trust_project |= trust_project;
+    }
+}
+
+// === impl EntryArgs ===
+
+impl EntryArgs {
+    /// Adds options that stand elsewhere on the command line; of two values the first counts.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.scope = self.scope.or(more.scope);
+        self.transport = self.transport.or(more.transport);
+        self.env.extend(more.env);
+        self.header.extend(more.header);
+        self.timeout = self.timeout.take().or(more.timeout);
+        self.trust |= more.trust;
+        self.description = self.description.take().or(more.description);
+        self.include_tools.extend(more.include_tools);
+        self.exclude_tools.extend(more.exclude_tools);
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

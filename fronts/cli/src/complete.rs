@@ -1,8 +1,9 @@
-//! Completions that know the names of servers and tools.
+//! Completions that know the names of servers, tools and prompts.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use capstan_model::Kind;
 use clap::CommandFactory;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
@@ -17,15 +18,18 @@ pub fn command(host: &Arc<dyn Host>) -> clap::Command {
         let names = ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, servers(&*host)));
         command = command.mut_subcommand(verb, |verb| verb.mut_arg("name", |arg| arg.add(names)));
     }
-    for (verb, argument) in [("call", "tool"), ("why", "tool"), ("tools", "name")] {
+    for (verb, argument) in [
+        ("call", "tool"),
+        ("why", "tool"),
+        ("tools", "name"),
+        ("resources", "server"),
+        ("read", "resource"),
+        ("prompts", "name"),
+        ("prompt", "prompt"),
+    ] {
         let host = Arc::clone(host);
-        let names = ArgValueCompleter::new(move |typed: &OsStr| {
-            let mut names = tools(&*host);
-            if verb == "tools" {
-                names.extend(servers(&*host));
-            }
-            fitting(typed, names)
-        });
+        let names =
+            ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, names(verb, &*host)));
         command = command.mut_subcommand(verb, |verb| verb.mut_arg(argument, |arg| arg.add(names)));
     }
     command
@@ -38,12 +42,27 @@ fn servers(host: &dyn Host) -> Vec<String> {
     }
 }
 
-/// The tools seen last time; starting servers at every press of Tab would be rude.
-fn tools(host: &dyn Host) -> Vec<String> {
+/// What a verb can be followed by.
+fn names(verb: &str, host: &dyn Host) -> Vec<String> {
+    let mut names = match verb {
+        "call" | "why" | "tools" => seen(host, Kind::Tool),
+        "prompt" | "prompts" => seen(host, Kind::Prompt),
+        // Addresses are too many to be kept; that of the server is a beginning.
+        "read" => servers(host).into_iter().map(|server| format!("@{server}:")).collect(),
+        _ => Vec::new(),
+    };
+    if matches!(verb, "tools" | "prompts" | "resources") {
+        names.extend(servers(host));
+    }
+    names
+}
+
+/// What was seen last time; starting servers at every press of Tab would be rude.
+fn seen(host: &dyn Host, kind: Kind) -> Vec<String> {
     let known = servers(host);
-    let remembered = host.remembered().into_iter().filter(|(server, _)| known.contains(server));
+    let remembered = host.remembered(kind).into_iter().filter(|(server, _)| known.contains(server));
     remembered
-        .flat_map(|(server, tools)| tools.into_iter().map(move |tool| format!("{server}__{tool}")))
+        .flat_map(|(server, names)| names.into_iter().map(move |name| format!("{server}__{name}")))
         .collect()
 }
 

@@ -68,6 +68,17 @@ impl Context {
         }
     }
 
+    /// Says why there is nothing to show.
+    pub(crate) fn say_no_servers(&self, setup: &Setup) {
+        if self.options.no_mcp || setup.loaded.environment.no_mcp {
+            self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+            return;
+        }
+        self.print.note("no servers are configured");
+        let hint = "`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some";
+        self.print.hint(hint);
+    }
+
     /// How long to wait for servers.
     pub(crate) fn patience(wait: &WaitArgs) -> Patience {
         match wait.wait {

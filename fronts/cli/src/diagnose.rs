@@ -6,6 +6,9 @@ use miette::{
     Severity as Level,
 };
 
+use crate::clean::clean;
+use crate::veil::veil;
+
 /// The problem as a picture of the place it is in.
 pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {
     let mut diagnostic = MietteDiagnostic::new(problem.message.clone());
@@ -21,7 +24,7 @@ pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usiz
         diagnostic.labels = Some(vec![LabeledSpan::new_with_span(Some(label), span)]);
         let file = files.iter().find(|file| file.path == place.file);
         report = file.map(|file| {
-            let source = NamedSource::new(&file.path, file.text.clone());
+            let source = NamedSource::new(&file.path, veil(&file.text));
             Report::new(diagnostic.clone()).with_source_code(source)
         });
     }
@@ -30,7 +33,8 @@ pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usiz
         .with_width(width.unwrap_or(100));
     let mut text = String::new();
     match handler.render_report(&mut text, report.as_ref()) {
-        Ok(()) => text,
-        Err(_) => problem.to_string(),
+        // The file may have come with a project, from anybody.
+        Ok(()) => clean(&text).into_owned(),
+        Err(_) => clean(&problem.to_string()).into_owned(),
     }
 }

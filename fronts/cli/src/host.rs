@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_config::edit::EditError;
-use capstan_config::{Loaded, Scope, SourceFile};
+use capstan_config::{Dialect, Loaded, Scope, SourceFile};
 use capstan_hub::Hub;
-use capstan_model::ServerName;
+use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -35,8 +35,8 @@ pub trait Host: Send + Sync {
     /// How the user stands to the project's file.
     fn approval(&self, file: &ConfigFile) -> Result<Approval, Failure>;
 
-    /// Approves the project's file as it is now.
-    fn approve(&self, file: &ConfigFile) -> Result<(), Failure>;
+    /// Approves the project's file with exactly this text, which the user has seen.
+    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), Failure>;
 
     /// Takes an approval back; whether there was one.
     fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure>;
@@ -50,11 +50,11 @@ pub trait Host: Send + Sync {
     /// Checks the audit log's chain; how many entries are whole.
     fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure>;
 
-    /// Keeps the names of a server's tools, for completions.
-    fn remember(&self, server: &ServerName, tools: Vec<String>);
+    /// Keeps the names of a server's tools, resources or prompts, for completions.
+    fn remember(&self, kind: Kind, server: &ServerName, names: Vec<String>);
 
-    /// The names of tools that were kept.
-    fn remembered(&self) -> Vec<(String, Vec<String>)>;
+    /// The names that were kept, by server.
+    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)>;
 
     /// How the user can call us again: `capstan`, or a path.
     fn program(&self) -> String;
@@ -84,6 +84,9 @@ pub struct ConfigFile {
     pub scope: Scope,
     /// Whether it is there.
     pub exists: bool,
+    /// Whose configuration it is, where that is known without looking into it.
+    #[serde(skip)]
+    pub dialect: Option<Dialect>,
 }
 
 /// How the user stands to a file.

@@ -19,6 +19,7 @@ mod form;
 mod answer;
 mod print;
 mod diagnose;
+mod veil;
 mod table;
 mod clean;
 mod waiting;
@@ -32,7 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use complete::command;
 
-use crate::args::Cli;
+use crate::args::{Cli, Options};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::Host;
@@ -44,14 +45,24 @@ use crate::print::Printer;
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let words = commands::add::normalise(words.into_iter().collect());
+    let words = commands::prompt::normalise(words);
     let wants_json = words.iter().any(|word| word == "--json");
+    let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
     let matches = Cli::command().try_get_matches_from(words);
     match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => Ok(cli),
+        Ok(mut cli) => match commands::add::lift_options(&mut cli) {
+            Ok(()) => Ok(cli),
+            Err(failure) => {
+                print.failure(&failure);
+                Err(failure.exit)
+            }
+        },
         Err(error) if error.use_stderr() && wants_json => {
             let text = error.render().to_string();
-            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Printer::json_only().failure(&Failure::usage(message));
+            let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+            let message = lines.join(" ").replace("  ", " ");
+            let message = message.trim_start_matches("error: ");
+            print.failure(&Failure::usage(message));
             Err(Exit::Usage)
         }
         Err(error) => {
@@ -70,6 +81,10 @@ pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
         () = interrupted() => Ok(Exit::Interrupted),
     };
     context.close().await;
+    if let Some(reason) = print::lost() {
+        context.print.error(&format!("the output could not be written: {reason}"));
+        return Exit::Internal;
+    }
     match result {
         Ok(exit) => exit,
         Err(failure) => {

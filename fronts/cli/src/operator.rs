@@ -69,7 +69,9 @@ impl Person {
         let text = format!("`{server}` asked: {message}\n  declined: {why}");
         self.waiting.aside(|| {
             self.print.note(&text);
-            self.print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+            if matches!(self.elicit, Elicit::Decline) {
+                self.print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+            }
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that is printed: data to stdout, the rest to stderr.
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use capstan_config::{Problem, Severity, SourceFile};
@@ -52,13 +53,20 @@ impl Printer {
     pub(crate) fn data(self, text: &str) {
         let mut out = anstream::stdout().lock();
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-        drop(write!(out, "{text}{newline}").and_then(|()| out.flush()));
+        note_loss(write!(out, "{text}{newline}").and_then(|()| out.flush()));
     }
 
     /// Prints data byte for byte, with a newline at its end.
     pub(crate) fn bytes(self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
-        drop(out.write_all(bytes).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()));
+        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
+        note_loss(written.and_then(|()| out.flush()));
+    }
+
+    /// Prints data exactly as it is.
+    pub(crate) fn raw(self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        drop(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
     /// Prints data as JSON.
@@ -120,10 +128,36 @@ impl Printer {
     }
 }
 
+/// Why data could not be written, if it could not.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Remembers that data was lost; a reader who has gone away lost nothing that they wanted.
+fn note_loss(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| error.to_string());
+    }
+}
+
+/// Why data could not be written, if it could not.
+pub(crate) fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}
+
 /// Writes one line to stderr; colours vanish where they are not wanted.
 fn line(text: &str) {
     let mut err = anstream::stderr().lock();
     drop(writeln!(err, "{text}"));
+}
+
+/// A number with its noun.
+pub(crate) fn counted<N>(count: N, one: &str, many: &str) -> String
+where
+    N: Copy + std::fmt::Display + PartialEq + From<u8>,
+{
+    let noun = if count == N::from(1) { one } else { many };
+    format!("{count} {noun}")
 }
 
 /// Whether a person reads stdout.

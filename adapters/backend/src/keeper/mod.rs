@@ -127,6 +127,10 @@ impl Signals {
     /// Asks everything below to end, and kills what has not after the grace.
     async fn end_tree(&mut self, server: Pid) -> Option<u8> {
         let mut code = reap(server);
+        if !tree::has_children() {
+            // Looking at every process of the machine costs more than the rest of our life.
+            return code;
+        }
         tree::signal_all(Signal::TERM);
         let patience = tokio::time::sleep(GRACE);
         tokio::pin!(patience);

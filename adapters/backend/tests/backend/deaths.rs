@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::Backend;
+use capstan_backend::StdioSettings;
+use capstan_hub::ports::Listing;
 use capstan_model::{CallError, ErrorCode};
+use capstan_testkit::alive;
 use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
@@ -90,34 +92,25 @@ async fn what_a_server_says_before_it_ends_is_heard() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_talking_to_us_is_ended() {
-    let quits = |how: &str| {
-        let arms = r#"
-        *'"tools/list"'*) answer "$TOOLS" ;;
-        *'"tools/call"'*) HOW; sleep 600 ;;"#;
-        Scene::of(shell(&arms.replace("HOW", how)))
-    };
-    let scene = quits("exec >&-");
+async fn a_server_that_closes_its_output_is_ended() {
+    let arms = r#"
+    *'"tools/list"'*) answer "$TOOLS" ;;
+    *'"tools/call"'*) exec >&-; sleep 600 ;;"#;
+    let scene = Scene::of(shell(arms));
     let pid = scene.pid().await;
     let error = scene.call("do", "{}").await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
     assert_eq!(scene.state(), "failed: it closed its output");
-    until(|| !capstan_testkit::alive(pid)).await;
-    let scene = quits("exec <&-");
+    until(|| !alive(pid)).await;
+}
+
+#[tokio::test]
+async fn a_server_that_closes_its_input_is_ended_when_there_is_something_to_tell_it() {
+    let arms = r#"*'"tools/list"'*) exec <&-; sleep 600 ;;"#;
+    let scene = Scene::of(StdioSettings { timeout: Duration::from_millis(500), ..shell(arms) });
     let pid = scene.pid().await;
-    let again = async {
-        until(|| scene.server.state().reason().is_some()).await;
-    };
-    let writing = async {
-        loop {
-            // Nobody reads any more, and some write will be told so.
-            let call = scene.call("do", "{}");
-            drop(timeout(Duration::from_millis(5), call).await);
-        }
-    };
-    tokio::select! {
-        () = again => {}
-        () = writing => {}
-    }
-    until(|| !capstan_testkit::alive(pid)).await;
+    let error = scene.list(Listing::Tools).await.unwrap_err();
+    assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
+    until(|| scene.state() == "failed: it closed its input").await;
+    until(|| !alive(pid)).await;
 }

@@ -3,13 +3,11 @@
 //! The words of other programs are not read here, but known well enough to say what they are
 //! called in this file.
 
-use std::ops::Range;
-
-use toml::de::{DeTable, DeValue};
-
+use crate::expand::join;
 use crate::problem::Problem;
-use crate::source::SourceFile;
-use crate::tree::{Entry, Node, Table, Text, Value};
+use crate::tree::{Entry, Node, Value};
+
+use super::work::Work;
 
 /// A word of another program, where it would stand, and what to write instead.
 struct Foreign {
@@ -72,18 +70,44 @@ const FOREIGN: &[Foreign] = &[
     server("name", "the server's name is the NAME in `[servers.NAME]`"),
 ];
 
-/// Reads TOML. A file with a syntax error contributes nothing.
-pub(super) fn read(file: &SourceFile) -> Result<Table, Box<Problem>> {
-    match DeTable::parse(&file.text) {
-        Ok(table) => Ok(table_of(table.get_ref())),
-        Err(error) => {
-            let span = error.span().unwrap_or(0..0);
-            let mut problem = Problem::error(format!("not valid TOML: {}", error.message()))
-                .help("nothing of this file is used until this is mended");
-            problem.place = Some(file.place(&span));
-            Err(Box::new(problem))
+/// What the servers may be called in a file that several programs could have written. Such a file
+/// is read by our own rules.
+const SHARED: [&str; 2] = ["mcpServers", "mcp_servers"];
+
+/// The tables that such a file may have besides.
+const TABLES: [&str; 9] =
+    ["permissions", "tools", "mcp", "audit", "screen", "access", "gateway", "search", "model"];
+
+/// Takes the file as it is.
+pub(super) fn read(work: &mut Work<'_>) {
+    let shared = SHARED.into_iter().find(|name| work.raw.get(name).is_some());
+    let Some(shared) = shared.filter(|_| work.raw.get("servers").is_none()) else {
+        work.tree = work.raw.clone();
+        return;
+    };
+    for (key, entry) in &work.raw.entries {
+        if key == shared {
+            work.tree.put("servers", servers(shared, entry));
+        } else if TABLES.contains(&key.as_str()) {
+            work.tree.put(key, entry.clone());
+        } else if key != "$schema" {
+            let problem = Problem::warning(format!("`{key}` is not used")).help(
+                "if the file is another program's, say whose: `--config claude:FILE` and the like",
+            );
+            work.report.add(problem, key, &entry.key);
         }
     }
+}
+
+/// The servers, each with the path that it has in the file.
+fn servers(name: &str, entry: &Entry) -> Entry {
+    let mut entry = Entry { path: Some(name.to_owned()), ..entry.clone() };
+    if let Value::Table(servers) = &mut entry.node.value {
+        for (server, entry) in &mut servers.entries {
+            entry.path = Some(join(name, server));
+        }
+    }
+    entry
 }
 
 /// What a key of another program is called here.
@@ -122,36 +146,4 @@ const fn top(word: &'static str, help: &'static str) -> Foreign {
 
 const fn server(word: &'static str, help: &'static str) -> Foreign {
     Foreign { word, level: Level::Server, help }
-}
-
-fn table_of(table: &DeTable<'_>) -> Table {
-    let entries = table.iter().map(|(key, value)| {
-        let entry = Entry { key: key.span(), node: node_of(value.get_ref(), value.span()) };
-        (key.get_ref().to_string(), entry)
-    });
-    Table { entries: entries.collect() }
-}
-
-fn node_of(value: &DeValue<'_>, span: Range<usize>) -> Node {
-    let value = match value {
-        DeValue::String(text) => Value::Text(Text::plain(text.to_string())),
-        DeValue::Integer(number) => Value::Number(decimal(number)),
-        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
-        DeValue::Boolean(value) => Value::Bool(*value),
-        DeValue::Datetime(moment) => Value::Moment(moment.to_string()),
-        DeValue::Array(items) => {
-            let node = |item: &toml::Spanned<DeValue<'_>>| node_of(item.get_ref(), item.span());
-            Value::List(items.iter().map(node).collect())
-        }
-        DeValue::Table(table) => Value::Table(table_of(table)),
-    };
-    Node { value, span }
-}
-
-/// A whole number in decimal, however it was written; as it stands when it is too large.
-fn decimal(number: &toml::de::DeInteger<'_>) -> String {
-    match i64::from_str_radix(number.as_str(), number.radix()) {
-        Ok(value) => value.to_string(),
-        Err(_) => number.as_str().to_owned(),
-    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
+use crate::dialect::Dialect;
 use crate::merge::load;
 use crate::problem::{Problem, Severity};
 use crate::read::server::slug;
@@ -190,12 +191,8 @@ fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(),
 ///
 /// Variables are not known here, so what an address made of them is like cannot be judged.
 fn refusal(edited: &str, name: &str, entry: &NewServer) -> Option<Problem> {
-    let file = SourceFile {
-        path: String::new(),
-        scope: Scope::User,
-        text: edited.to_owned(),
-        approved: true,
-    };
+    let dialect = Some(Dialect::Native);
+    let file = SourceFile { dialect, ..SourceFile::new("", Scope::User, edited) };
     let variable = |variable: &str| Some(variable.to_owned());
     let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
     let unsure = match &entry.target {

@@ -2,7 +2,7 @@
 
 use capstan_model::ServerName;
 
-use crate::dialect;
+use crate::dialect::{self, Dialect, Lift, Manner, Opened};
 use crate::expand::{Expander, MissingEnv, join};
 use crate::fields::Fields;
 use crate::problem::{Problem, Report, Severity};
@@ -21,6 +21,9 @@ pub(crate) struct Part {
     pub(crate) servers: Vec<ShownServer>,
     pub(crate) tables: Tables,
     pub(crate) problems: Vec<Problem>,
+    /// What of its dialect is still needed when the files are put together.
+    pub(crate) manner: Manner,
+    pub(crate) dialect: Option<Dialect>,
 }
 
 /// A server together with what `config show` says of it.
@@ -35,6 +38,8 @@ struct Reading<'a> {
     file: &'a SourceFile,
     expander: Expander<'a>,
     limits: Limits,
+    /// What the translation of the file found wrong.
+    found: Vec<Problem>,
     part: Part,
 }
 
@@ -42,17 +47,24 @@ struct Reading<'a> {
 
 impl Part {
     pub(crate) fn read(file: &SourceFile, around: Surroundings<'_>, limits: Limits) -> Self {
-        let tree = match dialect::read(file) {
-            Ok(tree) => tree,
+        let Opened { file, tree, problems: found, manner } = match dialect::open(file, around) {
+            Ok(opened) => opened,
             Err(problem) => return Self { problems: vec![*problem], ..Self::default() },
         };
-        let missing = missing_env(&tree);
-        let expander = Expander { around, missing };
-        let mut reading = Reading { file, expander, limits, part: Self::default() };
+        let missing = missing_env(&tree).unwrap_or(manner.missing);
+        let (forms, inputs, plugin) = (manner.forms, &manner.inputs, file.plugin.as_ref());
+        let expander = Expander { around, missing, forms, inputs, plugin };
+        let mut reading = Reading { file: &file, expander, limits, found, part: Self::default() };
         reading.tables(&tree);
         reading.servers(&tree);
+        reading.lifts(&manner.lifts);
         let mut part = reading.part;
+        part.problems.append(&mut reading.found);
+        part.tables.reach = file.reach();
+        (part.dialect, part.manner) = (file.dialect, manner);
         part.problems.sort_by_key(|problem| problem.place.as_ref().map(|place| place.start));
+        // One key of another program may set two of ours, and be wrong for both.
+        part.problems.dedup();
         part
     }
 }
@@ -79,7 +91,7 @@ impl Reading<'_> {
         let Some(servers) = tree.table("servers") else { return };
         let mut taken: Vec<ServerName> = Vec::new();
         for (display, entry) in &servers.entries {
-            let key = join("servers", display);
+            let key = path_of(display, entry);
             let mut report = Report::new(self.file);
             let Some(name) = server::slug(display) else {
                 let problem = Problem::error("a server has an empty name")
@@ -101,8 +113,9 @@ impl Reading<'_> {
     }
 
     fn server(&mut self, display: &str, name: ServerName, entry: &Entry) {
-        let key = join("servers", display);
+        let key = path_of(display, entry);
         let mut report = Report::about_server(self.file, name.clone());
+        report.problems.extend(self.found_about(&name));
         let mut node = entry.node.clone();
         let enabled = node.as_table().is_none_or(server::is_enabled);
         self.expander.node(&mut node, &key, &mut report);
@@ -124,6 +137,14 @@ impl Reading<'_> {
             report.add(problem, key.clone(), &node.span);
             None
         };
+        if node.as_table().is_some_and(runs_capstan) {
+            let message = format!("`{key}` starts Capstan itself; it is not used");
+            let problem = Problem::warning(message).help("it may stay for the other program");
+            report.problems.clear();
+            report.add(problem, key, &entry.key);
+            self.part.problems.append(&mut report.problems);
+            return;
+        }
         let broken = report.first_error().cloned();
         let status = match (server, broken) {
             (Some(server), None) => Ok(server),
@@ -132,12 +153,27 @@ impl Reading<'_> {
             (None, None) => Err(Problem::error(format!("`{key}` cannot be read"))),
         };
         let origin = self.file.origin(&entry.key);
-        let shown = self.shown(&node, &key, status.as_ref().ok());
+        let shown = self.shown(&node, &join("servers", display), status.as_ref().ok());
         let display = display.to_owned();
         let approved = self.file.approved;
         let entry = ServerEntry { name, display, origin, approved, enabled, status };
         self.part.servers.push(ShownServer { entry, shown });
         self.part.problems.append(&mut report.problems);
+    }
+
+    /// Adds what the servers of the file may do without asking.
+    fn lifts(&mut self, lifts: &[Lift]) {
+        for lift in lifts {
+            let mut report = Report::about_server(self.file, lift.server.clone());
+            self.part.tables.rules.lift(lift, &mut report);
+            self.part.problems.append(&mut report.problems);
+        }
+    }
+
+    /// What the translation found wrong with a server.
+    fn found_about(&mut self, name: &ServerName) -> Vec<Problem> {
+        let about = |problem: &mut Problem| problem.server.as_ref() == Some(name);
+        self.found.extract_if(.., about).collect()
     }
 
     /// The values of a server, with the time limits that others set for it.
@@ -155,10 +191,25 @@ impl Reading<'_> {
 }
 
 /// What the file says of unset variables; needed before anything else is read.
-fn missing_env(tree: &Table) -> MissingEnv {
+fn missing_env(tree: &Table) -> Option<MissingEnv> {
     let word = tree.table("mcp").and_then(|mcp| mcp.get("missing_env"));
-    match word.and_then(|entry| entry.node.as_text()) {
-        Some("empty") => MissingEnv::Empty,
-        Some(_) | None => MissingEnv::Error,
+    match word?.node.as_text() {
+        Some("empty") => Some(MissingEnv::Empty),
+        Some(_) | None => Some(MissingEnv::Error),
     }
+}
+
+/// The dotted path of a server in the words of its file.
+fn path_of(display: &str, entry: &Entry) -> String {
+    entry.path.clone().unwrap_or_else(|| join("servers", display))
+}
+
+/// Whether an entry is the one by which another program starts our own gateway. Used as a server
+/// of ours, it would call itself.
+fn runs_capstan(server: &Table) -> bool {
+    let command = server.get("command").and_then(|entry| entry.node.as_text());
+    let program = command.and_then(|command| command.rsplit(['/', '\\']).next());
+    let args = server.get("args").and_then(|entry| entry.node.as_list()).unwrap_or_default();
+    matches!(program, Some("capstan" | "capstan.exe"))
+        && args.iter().any(|arg| arg.as_text() == Some("serve"))
 }

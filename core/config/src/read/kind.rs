@@ -4,11 +4,11 @@ use capstan_model::Secret;
 use capstan_policy::environment::hijacks;
 use indexmap::IndexMap;
 
-use crate::expand::join;
+use crate::dialect::Dialect;
 use crate::fields::{Fields, Given, Words};
 use crate::mask::{mask_arguments, mask_url};
 use crate::problem::Problem;
-use crate::server::{CliProgram, Kind, OpenApi, Program, Remote};
+use crate::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
 use crate::tree::Text;
 use crate::url;
 
@@ -52,16 +52,18 @@ const OWN_KEYS: &[(&str, &[What])] = &[
 
 /// Reads how the server is reached; `None` when that cannot be made out.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
-    let what = choose(fields);
+    let chosen = choose(fields);
+    let what = chosen.map(|(what, _)| what);
     for (key, kinds) in OWN_KEYS {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
         let off = *key == "cli" && entry.node.as_bool() == Some(false);
         if !kinds.contains(&what) && !off {
             let message = format!("`{}` means nothing to {}", fields.key(key), what.article());
-            fields.problem(key, Problem::error(message).help(format!("remove `{key}`")));
+            let help = format!("remove `{}`", fields.word_for(key));
+            fields.problem(key, Problem::error(message).help(help));
         }
     }
-    let Some(what) = what else {
+    let Some((what, fallback)) = chosen else {
         // Nothing can be made of the entry, but its other mistakes are worth knowing too.
         fields.texts("args");
         environment(fields);
@@ -75,10 +77,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         }
         What::Cli => cli(fields),
         What::Http => {
-            remote(fields).map(|(remote, target)| Reached { kind: Kind::Http(remote), target })
+            let (remote, target) = remote(fields, fallback)?;
+            Some(Reached { kind: Kind::Http(remote), target })
         }
         What::Sse => {
-            remote(fields).map(|(remote, target)| Reached { kind: Kind::Sse(remote), target })
+            let (remote, target) = remote(fields, fallback)?;
+            Some(Reached { kind: Kind::Sse(remote), target })
         }
         What::OpenApi => {
             let document = fields.text("openapi")?;
@@ -90,7 +94,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
 }
 
 /// Decides on the kind: what `type` says, else what the other keys imply.
-fn choose(fields: &mut Fields<'_, '_>) -> Option<What> {
+fn choose(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
     let spoken = (fields.has("type"), fields.has("transport"));
     let declared = fields.word("type", TYPES).or(fields.word("transport", TYPES));
     if spoken == (true, true) {
@@ -115,28 +119,37 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<What> {
             fields.problem("cli", Problem::error(message).help("remove `cli`"));
             None
         }
-        (Some(declared), _) => Some(declared),
+        (Some(declared), _) => Some((declared, Fallback::Never)),
         // A `type` that could not be read is reported already, and nothing can replace it.
         (None, _) if spoken != (false, false) => None,
-        (None, Some(true)) => Some(What::Cli),
+        (None, Some(true)) => Some((What::Cli, Fallback::Never)),
         (None, Some(false) | None) => infer(fields),
     }
 }
 
-fn infer(fields: &mut Fields<'_, '_>) -> Option<What> {
+fn infer(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
     if fields.has("command") {
-        return Some(What::Stdio);
+        return Some((What::Stdio, Fallback::Never));
     }
-    if fields.has("url") {
-        return Some(What::Http);
+    if let Some(entry) = fields.peek("url") {
+        let url = entry.node.as_text().unwrap_or_default();
+        let sse = sse_comes_first(url, fields.report().file.dialect);
+        return Some((if sse { What::Sse } else { What::Http }, Fallback::OtherTransport));
     }
     if fields.has("openapi") {
-        return Some(What::OpenApi);
+        return Some((What::OpenApi, Fallback::Never));
     }
     let path = fields.path();
     let message = format!("`{path}` says neither how to start the server nor where it is");
     fields.problem("command", Problem::error(message).help("give it a `command` or a `url`"));
     None
+}
+
+/// Whether an address without a type is first tried with the older transport: where the file's
+/// own program does so, and where the address says so.
+fn sse_comes_first(url: &str, dialect: Option<Dialect>) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    dialect == Some(Dialect::Llxprt) || path.trim_end_matches('/').ends_with("/sse")
 }
 
 fn cli(fields: &mut Fields<'_, '_>) -> Option<Reached> {
@@ -196,10 +209,9 @@ fn command<'t>(fields: &mut Fields<'t, '_>) -> Option<&'t Text> {
 
 fn environment(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
     let declared = fields.string_map("env");
-    let path = fields.key("env");
     let mut env = IndexMap::new();
     for (name, text) in declared {
-        let key = join(&path, &name);
+        let key = fields.key_in("env", &name);
         refuse_variable(fields, &name, &key, &text.span);
         if text.value.value.contains('\0') {
             let problem = Problem::error(format!("`{key}` contains a NUL character"))
@@ -238,7 +250,7 @@ fn refuse_variable(
     fields.report().add(problem, key, span);
 }
 
-fn remote(fields: &mut Fields<'_, '_>) -> Option<(Remote, String)> {
+fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, String)> {
     let headers = headers(fields);
     if !fields.has("url") {
         let message = format!("`{}` has no `url`", fields.path());
@@ -254,16 +266,15 @@ fn remote(fields: &mut Fields<'_, '_>) -> Option<(Remote, String)> {
         return None;
     }
     let target = mask_url(url.shown());
-    Some((Remote { url: url.value.clone(), headers }, target))
+    Some((Remote { url: url.value.clone(), headers, fallback }, target))
 }
 
 fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
     let given = fields.string_map("headers");
-    let path = fields.key("headers");
     let mut headers = IndexMap::new();
     for (name, text) in given {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        let key = join(&path, &name);
+        let key = fields.key_in("headers", &name);
         if name.is_empty() || !name.chars().all(token) {
             let problem = Problem::error(format!("`{key}` is not the name of a header"))
                 .help("use letters, digits and `-`, as in `X-Api-Key`");
@@ -275,9 +286,18 @@ fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
                 .help("remove line breaks and the like from the value");
             fields.report().add(problem, key, &text.span);
         }
+        if name.eq_ignore_ascii_case("authorization") && names_no_credentials(&text.value.value) {
+            continue;
+        }
         headers.insert(name, Secret::new(text.value.value.clone()));
     }
     headers
+}
+
+/// Whether an `Authorization` is a scheme alone, as when the variable of its token is empty.
+fn names_no_credentials(value: &str) -> bool {
+    let value = value.trim();
+    value.is_empty() || ["bearer", "basic", "token"].iter().any(|s| value.eq_ignore_ascii_case(s))
 }
 
 // === impl What ===

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::refuse::{self, In};
 use crate::rule::{Rules, Subject};
 use crate::server::{
-    DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, EffectLists, Idle, IdlePolicy, Kind, Protocol,
+    DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, EffectLists, Idle, IdlePolicy, Kind, OAuth, Protocol,
     Server, Start,
 };
 use crate::show;
@@ -132,6 +132,11 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let elicitation = fields.flag("elicitation");
     let roots = fields.strings("roots").unwrap_or_default();
     let protocol = fields.word("protocol", PROTOCOLS).unwrap_or_default();
+    // What else the key may say is refused above.
+    let oauth = match fields.peek("oauth").and_then(|entry| entry.node.as_text()) {
+        Some("off") => OAuth::Off,
+        Some(_) | None => OAuth::Auto,
+    };
     if trust == Trust::Sandboxed {
         warn_sandboxed(&mut fields, reached.as_ref().map(|reached| &reached.kind));
     }
@@ -156,6 +161,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         elicitation,
         roots,
         protocol,
+        oauth,
     })
 }
 

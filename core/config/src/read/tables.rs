@@ -10,13 +10,15 @@ use crate::expand::MissingEnv;
 use crate::fields::{Fields, Words};
 use crate::problem::Problem;
 use crate::refuse::{self, In};
-use crate::rule::{Rules, Subject};
+use crate::rule::{Reach, Rules, Subject};
 use crate::show;
 use crate::source::{Origin, Scope};
 
 /// What the tables of one file say.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
+    /// How far what the file loosens reaches.
+    pub(crate) reach: Reach,
     pub(crate) rules: Rules,
     pub(crate) default: Option<Setting<DefaultRule>>,
     pub(crate) policy: Rules,

@@ -13,15 +13,19 @@ use indexmap::IndexMap;
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 
+/// Within this time after an answer, the next one counts as coming right after it.
+const SETTLE: Duration = Duration::from_millis(400);
+
 /// How long to wait for servers that do not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// This long, then go on with what has come.
     UpTo(Duration),
-    /// This long, but in any case until the first answer.
+    /// This long, but in any case until the first answer, and for as long as answers come in one
+    /// after the other.
     ///
-    /// Somebody with one slow server waits for it; somebody with many does not wait for the
-    /// slowest.
+    /// Somebody with one slow server waits for it; somebody with many does not wait for those
+    /// that never answer.
     UntilFirstOr(Duration),
 }
 
@@ -47,36 +51,44 @@ pub(super) async fn gather(
         .values()
         .map(|backend| async move { (backend.name().clone(), backend.list(listing).await) })
         .collect();
-    let (limit, until_first) = match patience {
-        Patience::UpTo(limit) => (limit, false),
-        Patience::UntilFirstOr(limit) => (limit, true),
-    };
-    let mut answers = BTreeMap::new();
+    let (Patience::UpTo(limit) | Patience::UntilFirstOr(limit)) = patience;
     let mut late = hub.clock.sleep(limit);
-    let mut is_late = false;
+    let mut last_answer = None;
+    let mut answers = BTreeMap::new();
     while !asked.is_empty() {
-        let answered_once = answers.values().any(Result::is_ok);
-        if is_late && (answered_once || !until_first) {
-            break;
-        }
-        let next = asked.next();
-        let answer = if is_late {
-            next.await
-        } else {
-            match select(next, &mut late).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(((), _)) => {
-                    is_late = true;
-                    continue;
+        match select(asked.next(), &mut late).await {
+            Either::Left((Some((name, result)), _)) => {
+                if result.is_ok() {
+                    last_answer = Some(hub.clock.monotonic());
                 }
+                arrived(&name);
+                answers.insert(name, result);
             }
-        };
-        if let Some((name, result)) = answer {
-            arrived(&name);
-            answers.insert(name, result);
+            Either::Left((None, _)) => break,
+            Either::Right(((), _)) => match patience.extension(hub, last_answer) {
+                Some(extension) => late = hub.clock.sleep(extension),
+                None => break,
+            },
         }
     }
     in_order(hub, answers)
+}
+
+// === impl Patience ===
+
+impl Patience {
+    /// How much longer to wait when the time is up; `None` to go on with what has come.
+    fn extension(self, hub: &Hub, last_answer: Option<Duration>) -> Option<Duration> {
+        match (self, last_answer) {
+            (Self::UpTo(_), _) => None,
+            // Looked at again from time to time; it ends when the servers give up starting.
+            (Self::UntilFirstOr(_), None) => Some(SETTLE),
+            (Self::UntilFirstOr(_), Some(last)) => {
+                let quiet = hub.clock.monotonic().saturating_sub(last);
+                SETTLE.checked_sub(quiet).filter(|left| !left.is_zero())
+            }
+        }
+    }
 }
 
 fn in_order(

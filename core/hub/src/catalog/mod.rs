@@ -1,11 +1,15 @@
 //! What there is to call: the lists of all servers, side by side.
 
+mod completion;
 mod gather;
 mod instructions;
+mod template;
 mod tool;
 
+pub use completion::{Reference, Typing};
 pub use gather::{Gathered, Patience};
 pub use instructions::{MAX_INSTRUCTIONS, merged_instructions};
+pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
 
 use capstan_model::{Effect, Front, ItemId, Kind, ServerName, Verdict};
@@ -40,6 +44,31 @@ impl Hub {
             tools.extend(views.filter(listed));
         }
         tools
+    }
+
+    /// The resources, templates or prompts in `gathered` that a caller at `front` could be
+    /// permitted to use. Of a template the rules look at the text of the template.
+    pub fn visible_items<'a>(
+        &self,
+        gathered: &'a Gathered,
+        kind: Kind,
+        front: Front,
+    ) -> Vec<(&'a ServerName, &'a Item)> {
+        let listed = |(server, item): &(&ServerName, &Item)| {
+            let id = ItemId { server: (*server).clone(), item: item.name.clone() };
+            let effect = self.policy.effect_of(&id, kind, &item.definition);
+            self.could_permit(&id, kind, effect, front)
+        };
+        let lists = gathered.lists.iter();
+        let all = lists.flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
+        all.filter(listed).collect()
+    }
+
+    /// About how many tokens the tools of a server cost a model that a caller at `front` talks to.
+    pub fn tokens(&self, server: &ServerName, tools: &[Item], front: Front) -> usize {
+        let views = tools.iter().map(|item| ToolView::new(&self.policy, server, item));
+        let listed = |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
+        views.filter(listed).map(|view| view.tokens).sum()
     }
 
     /// Whether a caller at `front` could be permitted to use an item, with the right arguments.

@@ -17,7 +17,7 @@ pub struct Ticket {
 }
 
 pub(super) fn admit(session: &Session, approved: Approved) -> Result<Ticket, CallError> {
-    let Approved { resolved: Resolved { id, effect, call } } = approved;
+    let Approved { resolved: Resolved { id, effect, call, .. } } = approved;
     session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?;
     Ok(Ticket { id, kind: call.target.kind, effect, params: call.params })
 }

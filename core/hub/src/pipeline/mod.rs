@@ -32,13 +32,14 @@ pub use screen::Screened;
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Ruling};
+use capstan_model::{CallError, Ruling, ServerName};
 use capstan_policy::Step;
 
 use crate::hub::Hub;
-use crate::ports::Operator;
+use crate::ports::{Item, Operator};
 use crate::{Call, Session};
 use record::Record;
+use resolve::Resolved;
 
 /// Takes `call` down the whole road.
 pub(crate) async fn run(
@@ -66,6 +67,21 @@ async fn walk(
     let ticket = admit::admit(session, approved)?;
     let answer = send::send(hub, &ticket, operator).await?;
     screen::screen(hub.limits.max_answer, &ticket, answer)
+}
+
+/// Looks up the item that `call` means, with what its server says of it.
+pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
+    let Resolved { id, definition, .. } = resolve::find(hub, call).await?;
+    Ok((id.server, Item { name: id.item, definition }))
+}
+
+/// Writes down a call that its front could not put together.
+pub(crate) fn refuse(hub: &Hub, call: &Call, error: &CallError) {
+    let mut record = Record::open(hub, call);
+    if let Some(id) = hub.id_of(&call.target.name) {
+        record.meant(&id);
+    }
+    record.close(&Err(error.clone()));
 }
 
 /// Takes `call` as far as the verdict and tells every rule on the way there.

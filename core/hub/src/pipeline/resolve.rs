@@ -20,6 +20,8 @@ const LIKENESS: f64 = 0.7;
 pub(super) struct Resolved {
     pub(super) id: ItemId,
     pub(super) effect: Effect,
+    /// What its server says of it.
+    pub(super) definition: Json,
     pub(super) call: Call,
 }
 
@@ -55,7 +57,7 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         Kind::Resource => Json::empty_object(),
     };
     let effect = hub.policy.effect_of(&id, call.target.kind, &definition);
-    Ok(Resolved { id, effect, call })
+    Ok(Resolved { id, effect, definition, call })
 }
 
 /// The caller's spelling makes way for the name that the server knows.

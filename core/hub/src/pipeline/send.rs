@@ -34,7 +34,8 @@ pub(super) async fn send(
     }
 }
 
-/// A call that never reached its server can be sent again; any other might run twice.
+/// A call that never reached its server, or that only reads, can be sent again; any other might
+/// run twice, and its backend says so with another error.
 fn never_ran(error: &CallError) -> bool {
     matches!(error, CallError::Unreachable { .. })
 }

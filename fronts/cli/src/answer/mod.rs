@@ -1,9 +1,12 @@
 //! Writes an MCP result for a person: text as text, everything else as a line that says what it is.
 
 mod pretty;
+mod sole;
 
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
+
+pub(crate) use self::sole::sole_part;
 
 use self::pretty::pretty;
 use crate::clean::{clean, one_line};
@@ -145,7 +148,7 @@ fn decoded_len(base64: &str) -> usize {
 }
 
 /// A number of bytes, as a person reads it.
-fn size(bytes: usize) -> String {
+pub(crate) fn size(bytes: usize) -> String {
     const KIB: usize = 1024;
     const MIB: usize = 1024 * KIB;
     // In tenths, so that no rounding of floats is involved.

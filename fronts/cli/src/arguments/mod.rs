@@ -6,6 +6,7 @@
 //! byte what was written, and numbers keep their digits in all of them.
 
 mod schema;
+pub(crate) mod slots;
 mod value;
 mod words;
 #[cfg(test)]

@@ -58,7 +58,8 @@ pub(super) fn convert_items(texts: &[&str], schema: Schema<'_>) -> Option<Json> 
 
 /// What `text` means where no schema says: a number, a boolean or null if it is one, else text.
 pub(super) fn guess(text: &str) -> Json {
-    let literal = matches!(text, "true" | "false" | "null") || is_number(text);
+    let composed = text.starts_with(['{', '[']);
+    let literal = composed || matches!(text, "true" | "false" | "null") || is_number(text);
     let json = if literal { Json::parse(text.to_owned()).ok() } else { None };
     json.unwrap_or_else(|| compose::string(text))
 }

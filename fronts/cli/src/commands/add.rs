@@ -7,8 +7,8 @@ use capstan_config::Scope;
 use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
 use clap::Parser;
 
-use crate::args::{AddArgs, AfterUrl, EntryArgs, ScopeArg, TransportArg};
-use crate::context::Context;
+use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
+use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 
 /// Words that `add` would misread otherwise: `mcp` before a verb is an alias of nothing, and the
@@ -31,49 +31,67 @@ pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Takes the options that stand behind a URL to those that stand before it.
+pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
+    let Command::Add(args) = &mut cli.command else { return Ok(()) };
+    if place_of(args) == Place::Here || args.words.is_empty() {
+        return Ok(());
+    }
+    let after = AfterUrl::try_parse_from(args.words.split_off(1)).map_err(|error| {
+        let text = error.render().to_string();
+        let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("after the URL: {line}"))
+            .hint("a URL takes no arguments; options may follow it")
+    })?;
+    if let Some(TransportArg::Stdio | TransportArg::Cli) = after.entry.transport {
+        return Err(Failure::usage("a URL is reached by `http` or `sse`"));
+    }
+    args.entry.add(after.entry);
+    cli.options.add(after.options);
+    Ok(())
+}
+
 pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
-    let (entry, server) = read(args)?;
-    let scope = entry.scope.map(scope_of);
+    let server = read(args)?;
+    let scope = args.entry.scope.map(scope_of);
     let file = context.host.target(scope, &context.options)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
-    let path = file.path.display();
-    let scope = file.scope;
-    context.print.note(&format!("added `{}` to {path} ({})", args.name, scope_word(scope)));
-    context.print.note(&format!("next: `capstan tools {}` lists what it offers", slug(&args.name)));
+    let setup = context.host.load(&context.options)?;
+    let entry = find_server(&setup, &args.name)?;
+    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    let slug = entry.name.as_str();
+    let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
+    context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
+    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
     }
     Ok(Exit::Ok)
 }
 
-/// What was typed, and what it means.
-fn read(args: &AddArgs) -> Result<(EntryArgs, NewServer), Failure> {
+/// What was typed means this server.
+fn read(args: &AddArgs) -> Result<NewServer, Failure> {
     let (target, rest) = args.words.split_first().ok_or_else(|| Failure::usage("no command"))?;
-    let is_url = target.starts_with("http://") || target.starts_with("https://");
-    let mut entry = args.entry.clone();
-    let transport = entry.transport;
-    let place = match transport {
-        Some(TransportArg::Http | TransportArg::Sse) => Place::Elsewhere,
-        None if is_url => Place::Elsewhere,
-        Some(TransportArg::Stdio | TransportArg::Cli) | None => Place::Here,
-    };
-    let rest = match place {
-        Place::Elsewhere => {
-            merge_after_url(&mut entry, rest)?;
-            Vec::new()
-        }
-        Place::Here => rest.to_vec(),
-    };
-    let target = target_of(&entry, target, rest, place)?;
-    let server = NewServer {
+    let entry = &args.entry;
+    let target = target_of(entry, target, rest.to_vec(), place_of(args))?;
+    Ok(NewServer {
         description: entry.description.clone(),
         timeout: entry.timeout.as_deref().map(timeout).transpose()?,
         trust: entry.trust,
         expose: entry.include_tools.clone(),
         hide: entry.exclude_tools.clone(),
         ..NewServer::new(target)
-    };
-    Ok((entry, server))
+    })
+}
+
+/// Where the server is: what `--transport` says, else what the first word looks like.
+fn place_of(args: &AddArgs) -> Place {
+    let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
+    match args.entry.transport {
+        Some(TransportArg::Http | TransportArg::Sse) => Place::Elsewhere,
+        None if args.words.first().is_some_and(is_url) => Place::Elsewhere,
+        Some(TransportArg::Stdio | TransportArg::Cli) | None => Place::Here,
+    }
 }
 
 /// Where the server is.
@@ -101,7 +119,9 @@ fn target_of(
             let remote = NewRemote { url: target.to_owned(), headers };
             Ok(match entry.transport {
                 Some(TransportArg::Sse) => NewTarget::Sse(remote),
-                _ => NewTarget::Http(remote),
+                Some(TransportArg::Http | TransportArg::Stdio | TransportArg::Cli) | None => {
+                    NewTarget::Http(remote)
+                }
             })
         }
         Place::Here => {
@@ -113,37 +133,19 @@ fn target_of(
             let program = NewProgram { command: target.to_owned(), args, env };
             Ok(match entry.transport {
                 Some(TransportArg::Cli) => NewTarget::Cli(program),
-                _ => NewTarget::Stdio(program),
+                Some(TransportArg::Stdio | TransportArg::Http | TransportArg::Sse) | None => {
+                    NewTarget::Stdio(program)
+                }
             })
         }
     }
 }
 
-/// Options that stand behind a URL.
-fn merge_after_url(entry: &mut EntryArgs, rest: &[String]) -> Result<(), Failure> {
-    let after = AfterUrl::try_parse_from(rest).map_err(|error| {
-        let text = error.render().to_string();
-        let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::usage(format!("after the URL: {line}"))
-            .hint("a URL takes no arguments; options may follow it")
-    })?;
-    let EntryArgs { scope, transport, env, header, timeout, .. } = after.entry.clone();
-    entry.scope = entry.scope.or(scope);
-    entry.transport = entry.transport.or(transport);
-    entry.env.extend(env);
-    entry.header.extend(header);
-    entry.timeout = entry.timeout.take().or(timeout);
-    entry.trust |= after.entry.trust;
-    entry.description = entry.description.take().or(after.entry.description);
-    entry.include_tools.extend(after.entry.include_tools);
-    entry.exclude_tools.extend(after.entry.exclude_tools);
-    Ok(())
-}
-
 fn variable(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("`-e {text}` is not KEY=VALUE"))),
+        // It may be a secret whose name was left out, so it is not repeated.
+        _ => Err(Failure::usage("a variable is not written as KEY=VALUE")),
     }
 }
 
@@ -180,12 +182,6 @@ pub(crate) fn scope_word(scope: Scope) -> &'static str {
         Scope::Project => "project",
         Scope::User => "user",
     }
-}
-
-fn slug(name: &str) -> String {
-    let own = name.parse::<capstan_model::ServerName>().ok();
-    let slug = own.or_else(|| capstan_model::ServerName::from_display(name));
-    slug.map_or_else(|| name.to_owned(), |slug| slug.to_string())
 }
 
 impl From<EditError> for Failure {

@@ -9,7 +9,7 @@ use crate::args::AuditArgs;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::{AuditMark, AuditQuery, AuditRow, Errors, Setup};
-use crate::print::width;
+use crate::print::{counted, width};
 use crate::table::table;
 
 /// How often the log is looked at when it is followed.
@@ -19,7 +19,8 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, Fai
     let setup = context.setup()?;
     if args.verify {
         let entries = context.host.verify_audit(&setup)?;
-        context.print.note(&format!("{entries} entries, none changed, removed or reordered"));
+        let counted = counted(entries, "entry", "entries");
+        context.print.note(&format!("{counted}, none changed, removed or reordered"));
         if context.print.wants_json() {
             context.print.json(&serde_json::json!({ "entries": entries, "whole": true }));
         }

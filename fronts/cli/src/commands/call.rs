@@ -4,10 +4,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use capstan_hub::Call;
-use capstan_model::{Caller, Front, Kind, Target};
+use capstan_model::{CallError, Caller, Front, Kind, Target};
 use capstan_wire::Json;
 
-use super::tools::find_tool;
 use crate::answer;
 use crate::args::CallArgs;
 use crate::arguments::{self, ArgumentError};
@@ -19,15 +18,24 @@ use crate::print::{stderr_is_terminal, stdin_is_terminal};
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
-    let elicit = elicit(args)?;
+    let elicit = elicit(args.elicit.as_deref())?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    let tool = find_tool(context, hub, &args.tool).await?;
-    let arguments = read_arguments(&args.arguments, &tool.input_schema(), &args.tool)?;
-
     let caller = Caller::operator(Front::Cli);
+    let asked = Call::new(caller.clone(), Target::tool(&args.tool), None);
+    let waiting = Waiting::new(context.print, &format!("starting the server of `{}`", args.tool));
+    let tool = hub.find_tool(&caller, &args.tool).await;
+    let tool = tool.map_err(|error| hub.refuse(&asked, error))?;
+    let arguments = arguments::build(&args.arguments, read_stdin, &tool.input_schema());
+    let arguments = arguments.map_err(|error| {
+        let failure = bad_arguments(&args.tool, &error);
+        let (item, problem) = (args.tool.clone(), error.to_string());
+        drop(hub.refuse(&asked, CallError::InvalidArguments { item, problem }));
+        failure
+    })?;
+
+    waiting.say(&format!("calling `{}`", tool.id));
     let call = Call::new(caller, Target::tool(tool.id.to_string()), Some(&arguments));
-    let waiting = Waiting::new(context.print, &format!("calling `{}`", tool.id));
     let person = Arc::new(Person::new(context.print, elicit, waiting));
     let screened = hub.call(&hub.session(), call, person).await?;
 
@@ -43,13 +51,16 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
     Ok(Exit::Ok)
 }
 
-/// The arguments that were typed, by the tool's schema.
-pub(super) fn read_arguments(words: &[String], schema: &Json, tool: &str) -> Result<Json, Failure> {
-    arguments::build(words, read_stdin, schema).map_err(|error: ArgumentError| {
-        Failure::usage(format!("invalid arguments for `{tool}`: {error}")).hint(
-            error.hint().unwrap_or_else(|| format!("`capstan tools {tool}` shows what it takes")),
-        )
-    })
+/// The arguments that were typed, for a tool that is not looked up.
+pub(super) fn read_arguments(words: &[String], tool: &str) -> Result<Json, Failure> {
+    let anything = Json::empty_object();
+    arguments::build(words, read_stdin, &anything).map_err(|error| bad_arguments(tool, &error))
+}
+
+fn bad_arguments(tool: &str, error: &ArgumentError) -> Failure {
+    let usual = || format!("`capstan tools {tool}` shows what it takes");
+    Failure::usage(format!("invalid arguments for `{tool}`: {error}"))
+        .hint(error.hint().unwrap_or_else(usual))
 }
 
 fn read_stdin() -> std::io::Result<String> {
@@ -61,9 +72,9 @@ fn read_stdin() -> std::io::Result<String> {
 }
 
 /// How questions of the server are answered: by a person if there is one, else no.
-fn elicit(args: &CallArgs) -> Result<Elicit, Failure> {
+pub(super) fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
     let person = stdin_is_terminal() && stderr_is_terminal();
-    match args.elicit.as_deref() {
+    match choice {
         None | Some("ask") if person => Ok(Elicit::Ask),
         None | Some("decline") => Ok(Elicit::Decline),
         Some("defaults") => Ok(Elicit::Defaults),

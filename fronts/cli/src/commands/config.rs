@@ -7,7 +7,7 @@ use super::add::scope_word;
 use crate::args::ConfigCommand;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::print::width;
+use crate::print::{counted, width};
 use crate::table::table;
 
 pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Failure> {
@@ -48,7 +48,12 @@ fn check(context: &Context) -> Result<Exit, Failure> {
         }
         let servers = setup.loaded.config.servers.len();
         let warnings = problems.len() - errors;
-        context.print.note(&format!("{servers} servers, {errors} errors, {warnings} warnings"));
+        let counts = [
+            counted(servers, "server", "servers"),
+            counted(errors, "error", "errors"),
+            counted(warnings, "warning", "warnings"),
+        ];
+        context.print.note(&counts.join(", "));
     }
     Ok(if errors == 0 { Exit::Ok } else { Exit::Config })
 }

@@ -81,6 +81,10 @@ async fn of_servers(hub: &Hub, limit: Duration) -> Vec<Check> {
                 ServerState::Degraded(reason) => {
                     Check::warning(check, reason, format!("`capstan get {name}` shows its stderr"))
                 }
+                ServerState::Failed(reason) if backend.stderr().is_empty() => {
+                    let fix = format!("run its command by hand, or correct `[servers.{name}]`");
+                    Check::error(check, reason, fix)
+                }
                 ServerState::Failed(reason) => {
                     Check::error(check, reason, format!("`capstan get {name}` shows its stderr"))
                 }

@@ -1,10 +1,14 @@
 //! `capstan list`: the servers with their states.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::Listing;
-use capstan_model::{ServerName, ServerState};
+use capstan_model::{Front, ServerName, ServerState};
+use futures::future::{join, join_all};
 use serde::Serialize;
 
 use super::add::scope_word;
@@ -15,6 +19,9 @@ use crate::host::Setup;
 use crate::print::width;
 use crate::table::table;
 use crate::waiting::Waiting;
+
+/// How long a server that is connected may take for each further list.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// One server, as `--json` prints it.
 #[derive(Serialize)]
@@ -27,6 +34,7 @@ struct Row {
     prompts: Option<usize>,
     target: String,
     scope: &'static str,
+    tokens: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip)]
@@ -37,10 +45,9 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let patience = Context::patience(args);
-    let tools = gather(context, hub, Listing::Tools, patience).await;
-    // Those that have answered once answer again without delay.
-    let resources = gather(context, hub, Listing::Resources, settled(&tools)).await;
-    let prompts = gather(context, hub, Listing::Prompts, settled(&tools)).await;
+    let tools = gather(context, hub, patience).await;
+    let (resources, prompts) =
+        join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
     let rows: Vec<Row> = setup
         .loaded
         .config
@@ -51,42 +58,45 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     if context.print.wants_json() {
         context.print.json(&rows);
     } else if rows.is_empty() {
-        context.print.note("no servers are configured");
-        context
-            .print
-            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+        context.say_no_servers(&setup);
     } else {
         show(context, &rows);
     }
     required(&setup, &rows)
 }
 
-/// How long to wait for the second and third list.
-fn settled(tools: &Gathered) -> Patience {
-    let anybody = !tools.lists.is_empty();
-    Patience::UpTo(std::time::Duration::from_millis(if anybody { 2000 } else { 0 }))
-}
-
-async fn gather(context: &Context, hub: &Hub, listing: Listing, patience: Patience) -> Gathered {
+async fn gather(context: &Context, hub: &Hub, patience: Patience) -> Gathered {
     let waiting = Waiting::new(context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
-    hub.gather(listing, patience, &mut |_| {
+    hub.gather(Listing::Tools, patience, &mut |_| {
         answered += 1;
         waiting.say(&format!("waiting for the servers ({answered} of {total} have answered)"));
     })
     .await
 }
 
+/// How many items the servers list beside their tools. Only those that are connected are asked:
+/// one that failed would be started anew, and would seem to be connecting.
+async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
+    let connected = hub.backends.values().filter(|backend| {
+        matches!(backend.state(), ServerState::Connected | ServerState::Degraded(_))
+    });
+    let asked = connected.map(|backend| async move {
+        let items = tokio::time::timeout(SETTLED, backend.list(listing)).await.ok()?.ok()?;
+        Some((backend.name().clone(), items.len()))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
 fn row(
     hub: &Hub,
     entry: &ServerEntry,
     tools: &Gathered,
-    resources: &Gathered,
-    prompts: &Gathered,
+    resources: &HashMap<ServerName, usize>,
+    prompts: &HashMap<ServerName, usize>,
 ) -> Option<Row> {
     let state = hub.backends.get(&entry.name)?.state();
-    let count = |gathered: &Gathered| gathered.lists.get(&entry.name).map(|items| items.len());
     let kind = entry.status.as_ref().map_or("unknown", |server| server.kind.as_str());
     let target =
         entry.status.as_ref().map_or_else(|_| String::new(), |server| server.target.clone());
@@ -94,11 +104,15 @@ fn row(
         name: entry.name.clone(),
         transport: kind,
         state: state.name().as_str(),
-        tools: count(tools),
-        resources: count(resources),
-        prompts: count(prompts),
+        tools: tools.lists.get(&entry.name).map(|items| items.len()),
+        resources: resources.get(&entry.name).copied(),
+        prompts: prompts.get(&entry.name).copied(),
         target,
         scope: scope_word(entry.origin.scope),
+        tokens: tools
+            .lists
+            .get(&entry.name)
+            .map(|items| hub.tokens(&entry.name, items, Front::Cli)),
         error: trouble(&state),
         glyph: state.name().glyph().as_str(),
     })
@@ -121,12 +135,14 @@ fn show(context: &Context, rows: &[Row]) {
                 format!("{} {}", row.glyph, row.name),
                 row.state.to_owned(),
                 number(row.tools),
+                number(row.tokens),
                 row.scope.to_owned(),
                 row.target.clone(),
             ]
         })
         .collect();
-    context.print.data(&table(&["SERVER", "STATE", "TOOLS", "SCOPE", "TARGET"], &cells, width()));
+    let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "SCOPE", "TARGET"];
+    context.print.data(&table(&headers, &cells, width()));
     for row in rows {
         if let Some(error) = &row.error {
             context.print.note(&format!("{} {}: {error}", row.glyph, row.name));

@@ -10,7 +10,13 @@ mod enable;
 mod get;
 mod list;
 mod man;
+mod offers;
+pub(crate) mod prompt;
+mod prompts;
+mod read;
 mod remove;
+mod resources;
+mod suggest;
 mod tools;
 mod trust;
 mod why;
@@ -30,6 +36,10 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
         Command::Tools(args) => tools::run(context, args).await,
         Command::Call(args) => call::run(context, args).await,
+        Command::Resources(args) => resources::run(context, args).await,
+        Command::Read(args) => read::run(context, args).await,
+        Command::Prompts(args) => prompts::run(context, args).await,
+        Command::Prompt(args) => prompt::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),

@@ -1,5 +1,6 @@
 //! `capstan remove`: takes a server out of the configuration.
 
+use capstan_config::Dialect;
 use capstan_config::edit::remove_server;
 
 use super::add::{scope_of, scope_word};
@@ -27,10 +28,22 @@ pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, 
     }
     let setup = context.host.load(&context.options)?;
     let entry = find_server(&setup, &args.name)?;
+    let source = setup.files.iter().find(|source| source.path == entry.origin.file);
+    let dialect = source.and_then(|source| {
+        source.dialect.or_else(|| capstan_config::detect(&source.path, &source.text).ok())
+    });
+    if dialect != Some(Dialect::Native) {
+        let (display, file) = (&entry.display, &entry.origin.file);
+        return Err(Failure::usage(format!(
+            "`{display}` stands in {file}, a file of another program"
+        ))
+        .hint("change it there, or add a server of that name, which takes its place"));
+    }
     let file = ConfigFile {
         path: entry.origin.file.clone().into(),
         scope: entry.origin.scope,
         exists: true,
+        dialect,
     };
     Ok((file, entry.display.clone()))
 }

@@ -3,13 +3,13 @@
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView, names};
 use capstan_hub::ports::Listing;
-use capstan_model::{Front, ServerName};
+use capstan_model::{Caller, Front, Kind, ServerName};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::ToolsArgs;
 use crate::clean::clean;
-use crate::context::{Context, find_server, nearest};
+use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::Setup;
 use crate::print::width;
@@ -33,7 +33,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     match &args.name {
-        None => all(context, hub, args).await,
+        None => all(context, &setup, hub, args).await,
         Some(name) => match hub.id_of(name) {
             Some(_) => one(context, hub, name).await,
             None => of_server(context, &setup, hub, name).await,
@@ -41,7 +41,12 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
     }
 }
 
-async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Failure> {
+async fn all(
+    context: &Context,
+    setup: &Setup,
+    hub: &Hub,
+    args: &ToolsArgs,
+) -> Result<Exit, Failure> {
     let waiting = Waiting::new(context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
@@ -57,10 +62,7 @@ async fn all(context: &Context, hub: &Hub, args: &ToolsArgs) -> Result<Exit, Fai
     show(context, &tools);
     tell_missing(context, hub, &gathered);
     if hub.backends.is_empty() {
-        context.print.note("no servers are configured");
-        context
-            .print
-            .hint("`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some");
+        context.say_no_servers(setup);
     } else if context.options.demo {
         let program = context.host.program();
         context.print.note("\nnext, call one of them:");
@@ -90,7 +92,9 @@ async fn of_server(
 }
 
 async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
-    let view = find_tool(context, hub, name).await?;
+    let waiting = Waiting::new(context.print, &format!("looking for `{name}`"));
+    let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
+    drop(waiting);
     if context.print.wants_json() {
         context.print.json(&row(&view));
         return Ok(Exit::Ok);
@@ -106,33 +110,6 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
         clean(&pretty)
     ));
     Ok(Exit::Ok)
-}
-
-/// One tool by its id; starts its server.
-pub(super) async fn find_tool(
-    context: &Context,
-    hub: &Hub,
-    name: &str,
-) -> Result<ToolView, Failure> {
-    let unknown = || Failure::not_found(format!("no tool named `{name}`"));
-    let id = hub.id_of(name).ok_or_else(|| {
-        let server = name.split(['_', ':', '.']).next().unwrap_or_default();
-        match nearest(server, hub.backends.keys().map(ServerName::as_str)) {
-            Some(near) => unknown().hint(format!("did you mean the server `{near}`?")),
-            None => unknown().hint("`capstan tools` lists what there is"),
-        }
-    })?;
-    let backend = hub.backends.get(&id.server).ok_or_else(unknown)?;
-    let waiting = Waiting::new(context.print, &format!("starting `{}`", id.server));
-    let items = backend.list(Listing::Tools).await?;
-    drop(waiting);
-    match items.iter().find(|item| item.name == id.item) {
-        Some(item) => Ok(ToolView::new(&hub.policy, &id.server, item)),
-        None => Err(match nearest(&id.item, names(&items)) {
-            Some(near) => unknown().hint(format!("did you mean `{}__{near}`?", id.server)),
-            None => unknown().hint(format!("`capstan tools {}` lists its tools", id.server)),
-        }),
-    }
 }
 
 fn show(context: &Context, tools: &[ToolView]) {
@@ -171,7 +148,7 @@ fn row(tool: &ToolView) -> Row<'_> {
 }
 
 /// Says which servers are missing from the list, and why.
-fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
+pub(super) fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
     for (server, error) in &gathered.failed {
         let disabled = hub
             .backends
@@ -194,6 +171,6 @@ fn remember(context: &Context, gathered: &Gathered) {
         return;
     }
     for (server, items) in &gathered.lists {
-        context.host.remember(server, names(items).map(ToOwned::to_owned).collect());
+        context.host.remember(Kind::Tool, server, names(items).map(ToOwned::to_owned).collect());
     }
 }

@@ -9,29 +9,43 @@ use crate::args::TrustArgs;
 use crate::clean::clean;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::host::Approval;
+use crate::host::{Approval, ConfigFile};
 use crate::print::stdin_is_terminal;
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> {
-    let file = context.host.target(Some(Scope::Project), &context.options)?;
-    let path = file.path.display();
-    if args.revoke {
-        let was = context.host.revoke(&file)?;
-        let text = if was { "is no longer approved" } else { "was not approved" };
-        context.print.note(&format!("{path} {text}"));
-        return Ok(Exit::Ok);
+    let mut files = context.host.files(&context.options)?;
+    files.retain(|file| file.scope == Scope::Project && file.exists);
+    if files.is_empty() {
+        return Err(Failure::not_found("there is no configuration file of a project here"));
     }
-    let shown = match context.host.approval(&file)? {
-        Approval::NotNeeded => {
-            return Err(Failure::not_found(format!("there is no {path} to approve")));
+    for file in &files {
+        if args.revoke {
+            revoke(context, file)?;
+        } else {
+            approve(context, args, file)?;
         }
-        Approval::Approved => {
+    }
+    Ok(Exit::Ok)
+}
+
+fn revoke(context: &Context, file: &ConfigFile) -> Result<(), Failure> {
+    let was = context.host.revoke(file)?;
+    let text = if was { "is no longer approved" } else { "was not approved" };
+    context.print.note(&format!("{} {text}", file.path.display()));
+    Ok(())
+}
+
+fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(), Failure> {
+    let path = file.path.display();
+    let (shown, seen) = match context.host.approval(file)? {
+        Approval::NotNeeded | Approval::Approved => {
             context.print.note(&format!("{path} is approved as it is"));
-            return Ok(Exit::Ok);
+            return Ok(());
         }
-        Approval::Unknown { now } => now,
+        Approval::Unknown { now } => (now.clone(), now),
         Approval::Changed { before, now } => {
-            TextDiff::from_lines(&before, &now).unified_diff().context_radius(3).to_string()
+            let diff = TextDiff::from_lines(&before, &now);
+            (diff.unified_diff().context_radius(3).to_string(), now)
         }
     };
     context.print.note(&format!("{path}:\n"));
@@ -39,9 +53,10 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> 
     if !(args.yes || confirmed()?) {
         return Err(Failure::new(Exit::Denied, "policy_blocked", "not approved"));
     }
-    context.host.approve(&file)?;
+    // What was seen, not what is there by now: the file may have changed during the question.
+    context.host.approve(file, &seen)?;
     context.print.note(&format!("approved {path}"));
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 fn confirmed() -> Result<bool, Failure> {

@@ -1,8 +1,9 @@
 //! `capstan why`: what would be decided about a call, and by which rule.
 
-use capstan_hub::Call;
-use capstan_model::{Caller, Front, Target, Verdict};
+use capstan_hub::{Call, Hub};
+use capstan_model::{CallError, Caller, Front, Ruling, Target, Verdict};
 use capstan_policy::Step;
+use capstan_wire::Json;
 use serde::Serialize;
 
 use super::call::read_arguments;
@@ -24,12 +25,9 @@ struct Explained {
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    let open = capstan_wire::Json::empty_object();
-    let arguments = read_arguments(&args.arguments, &open, &args.tool)?;
-    let caller = Caller::operator(Front::Cli);
-    let call = Call::new(caller, Target::tool(args.tool.clone()), Some(&arguments));
+    let arguments = read_arguments(&args.arguments, &args.tool)?;
     let waiting = Waiting::new(context.print, "starting the server");
-    let (ruling, steps) = hub.explain(call).await?;
+    let (ruling, steps) = explain(hub, &args.tool, &arguments).await?;
     drop(waiting);
     let verdict = ruling.verdict;
     let explained = Explained { verdict, rule: ruling.rule, steps };
@@ -39,6 +37,28 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failu
         show(context, &args.tool, &explained);
     }
     Ok(if verdict == Verdict::Deny { Exit::Denied } else { Exit::Ok })
+}
+
+/// What is decided about the resource, tool or prompt that was typed.
+async fn explain(
+    hub: &Hub,
+    typed: &str,
+    arguments: &Json,
+) -> Result<(Ruling, Vec<Step>), CallError> {
+    let call = |target| Call::new(Caller::operator(Front::Cli), target, Some(arguments));
+    let item = typed.strip_prefix('@').unwrap_or(typed);
+    let is_resource = item != typed || hub.id_of(item).is_some_and(|id| id.item.contains("://"));
+    if is_resource {
+        let call = Call::new(Caller::operator(Front::Cli), Target::resource(item), None);
+        return hub.explain(call).await;
+    }
+    match hub.explain(call(Target::tool(item))).await {
+        Err(unknown @ CallError::Unknown { .. }) => {
+            // What is no tool may be a prompt; if not, the nearest tool is the better hint.
+            hub.explain(call(Target::prompt(item))).await.map_err(|_| unknown)
+        }
+        result => result,
+    }
 }
 
 fn show(context: &Context, tool: &str, explained: &Explained) {

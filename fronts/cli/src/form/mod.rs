@@ -1,7 +1,7 @@
 //! Answers the questions of servers: by asking, from defaults, from a file.
 //!
 //! Read in this order: [`field`] is one question of a form, [`rule`] what its answer must keep to,
-//! [`ask`] puts the questions to a person, [`page`] asks to visit an address, and [`prompt`] is
+//! `ask` puts the questions to a person, [`page`] asks to visit an address, and [`prompt`] is
 //! the terminal they are asked on.
 //!
 //! **Invariant:** every question shows which server asks, in a place that the server's own words

@@ -1,0 +1,77 @@
+//! Measurements of the release build: `./dev/bench NAME [--json]`.
+//!
+//! Times depend on the machine, so whatever has a goal is a ratio of two things measured side by
+//! side in one run. A goal that is missed is reported; it never makes the run fail.
+
+mod call;
+mod relay;
+mod oneshot;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What is measured.
+#[derive(Parser)]
+#[command(name = "./dev/bench", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    name: Name,
+}
+
+#[derive(Subcommand)]
+enum Name {
+    /// What a call costs: relayed by a hub that runs, and one-shot from the command line
+    Call {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Relays calls and nothing else, to be run under valgrind
+    #[command(hide = true)]
+    Relay {
+        way: relay::Way,
+        /// Size of the answer's text, in bytes
+        size: usize,
+        times: u32,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Cli::parse().name {
+        Name::Call { json: true } => call::print_json(),
+        Name::Call { json: false } => call::print_tables(),
+        Name::Relay { way, size, times } => {
+            relay::run(way, size, times)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_door_and_the_crate_know_the_same_names() {
+        let door = include_str!("../../dev/bench");
+        let list = door.lines().find_map(|line| line.strip_prefix("NAMES=(")?.strip_suffix(')'));
+        let command = Cli::command();
+        let names: Vec<&str> = command
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
+        assert_eq!(list, Some(names.join(" ").as_str()));
+    }
+
+    #[test]
+    fn a_name_nobody_knows_is_refused() {
+        for words in [&["bench"][..], &["bench", "unknown"], &["bench", "call", "--fast"]] {
+            assert!(Cli::try_parse_from(words).is_err(), "{words:?}");
+        }
+    }
+}

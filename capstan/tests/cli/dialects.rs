@@ -1,0 +1,52 @@
+//! Files of other programs: found where those programs keep them, read as they are.
+
+use capstan_testkit::{World, binary};
+
+use crate::stage::{quoted, read, run, says};
+
+fn json_server(name: &str) -> String {
+    let command = quoted(binary("capstan-fixture").to_str().unwrap());
+    format!(r#"{{"mcpServers":{{"{name}":{{"command":{command},"args":[]}}}}}}"#)
+}
+
+#[test]
+fn c22_a_shared_servers_file_is_found_and_the_variable_takes_its_place_alone() {
+    let world = World::new();
+    world.write(world.config().join("mcp/servers.json"), &json_server("shared"));
+    says(&run(&world, "tools --json").stdout, "shared__echo");
+
+    let other = world.home().join("other.json");
+    world.write(&other, &json_server("other"));
+    let ended = world.capstan(["tools", "--json"]).env("MCP_CONFIG_PATH", other).run();
+    says(&ended.stdout, "other__echo");
+    assert!(!ended.stdout.contains("shared__"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_projects_mcp_json_starts_nothing_until_it_is_approved() {
+    let world = World::new();
+    world.write(world.project().join(".mcp.json"), &json_server("brought"));
+    says(&run(&world, "list --json").stdout, "awaiting_approval");
+    assert_eq!(run(&world, "call brought__echo").status, Some(7));
+    run(&world, "trust --yes").ok();
+    assert_eq!(run(&world, "call brought__echo").status, Some(0));
+}
+
+#[test]
+fn a_dialect_can_be_named_and_such_a_file_is_never_edited() {
+    let world = World::new();
+    let file = world.home().join("any.json");
+    let text = json_server("mine");
+    world.write(&file, &text);
+    let config = format!("claude:{}", file.display());
+    let with = |words: &[&str]| {
+        let words: Vec<&str> =
+            ["--config", &config].into_iter().chain(words.iter().copied()).collect();
+        world.capstan(words).run()
+    };
+    says(&with(&["config", "show"]).stdout, "servers.mine.command");
+    let ended = with(&["remove", "mine"]);
+    assert_eq!(ended.status, Some(2));
+    says(&ended.stderr, "a file of another program");
+    assert_eq!(read(&file), text);
+}

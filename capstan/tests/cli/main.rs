@@ -1,0 +1,26 @@
+//! The command line from outside: the real binary, real servers, one file a topic.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(clippy::indexing_slicing, reason = "clippy exempts test functions, not their helpers")]
+
+mod stage;
+mod add;
+mod added;
+mod edit;
+mod call;
+mod errors;
+mod questions;
+mod permissions;
+mod surroundings;
+mod list;
+mod states;
+mod patience;
+mod trust;
+mod config;
+mod dialects;
+mod secrets;
+mod logs;
+mod audit;
+mod doctor;
+mod why;
+mod shell;

@@ -1,0 +1,149 @@
+//! avelino's `serverAuth` and `acl`: who may use the gateway, and for what.
+//!
+//! They bind the gateway only; whoever sits at the machine is the operator. So a file that has
+//! them can be used, but `capstan serve --http` must not start with it as long as this version
+//! cannot do what they ask for.
+
+use crate::expand::join;
+use crate::problem::{Problem, Report};
+use crate::tree::{Entry, Node, Table};
+
+use super::outline::Outline::{self, Any, Flag, List, Map, Number, OneOf, Secrets, Text, Word};
+use super::work::Work;
+
+const GRANT: Outline = Outline::Table(&[
+    ("server", OneOf(&[Text, List(&Text)])),
+    ("access", Word(&["read", "write", "*"])),
+    ("tools", List(&Text)),
+    ("resources", List(&Text)),
+    ("prompts", List(&Text)),
+    ("deny", Flag),
+]);
+
+const ACL: Outline = Outline::Table(&[
+    ("default", Word(&["allow", "deny"])),
+    ("strictClassification", Flag),
+    ("roles", Map(&List(&GRANT))),
+    ("subjects", Map(&Outline::Table(&[("roles", List(&Text)), ("extra", List(&GRANT))]))),
+    (
+        "rules",
+        List(&Outline::Table(&[
+            ("subjects", List(&Text)),
+            ("roles", List(&Text)),
+            ("tools", List(&Text)),
+            ("policy", Word(&["allow", "deny"])),
+        ])),
+    ),
+]);
+
+const IDENTITY: Outline = Outline::Table(&[("subject", Text), ("roles", List(&Text))]);
+
+const AUTH: Outline = Outline::Table(&[
+    ("providers", List(&Word(&["none", "bearer", "forwarded", "oauth_as"]))),
+    ("bearer", Outline::Table(&[("tokens", Secrets(&OneOf(&[Text, IDENTITY])))])),
+    (
+        "forwarded",
+        Outline::Table(&[
+            ("header", Text),
+            ("groups_header", Text),
+            ("trustedSourceCidrs", List(&Text)),
+        ]),
+    ),
+    (
+        "oauthAs",
+        Outline::Table(&[
+            ("issuerUrl", Text),
+            ("jwtSecret", Text),
+            ("trustedUserHeader", Text),
+            ("trustedGroupsHeader", Text),
+            ("trustedSourceCidrs", List(&Text)),
+            ("accessTokenTtlSeconds", Number),
+            ("refreshTokenTtlSeconds", Number),
+            ("authorizationCodeTtlSeconds", Number),
+            ("scopesSupported", List(&Text)),
+            ("redirectUriAllowlist", List(&Text)),
+            ("injectedRoles", List(&Text)),
+        ]),
+    ),
+    ("acl", Any),
+]);
+
+pub(super) fn read(work: &mut Work<'_>) {
+    let auth = work.raw.get("serverAuth");
+    let nested = auth.and_then(|entry| entry.node.as_table()).and_then(|table| table.get("acl"));
+    if let Some(auth) = auth {
+        AUTH.check(&auth.node, "serverAuth", &mut work.report);
+        if let Some(table) = auth.node.as_table() {
+            providers(&mut work.report, table);
+            if asks_for_auth(table) {
+                refuse(work, "serverAuth", auth, "auth of the gateway");
+            }
+        }
+    }
+    let top = work.raw.get("acl");
+    if let (Some(_), Some(top)) = (nested, top) {
+        let problem = Problem::error("`acl` stands both at the top and in `serverAuth`")
+            .help("keep one of them");
+        work.report.add(problem, "acl", &top.key);
+        return;
+    }
+    for (path, entry) in [("serverAuth.acl", nested), ("acl", top)] {
+        let Some(entry) = entry else { continue };
+        ACL.check(&entry.node, path, &mut work.report);
+        schemas(work, path, entry);
+        refuse(work, path, entry, "access rules for many callers");
+    }
+}
+
+/// What the list of providers needs, and the key that it replaced.
+fn providers(report: &mut Report<'_>, auth: &Table) {
+    if let Some(entry) = auth.get("provider") {
+        let path = "serverAuth.provider";
+        let message = format!("`{path}` is an older key, and would leave the gateway open");
+        let word = entry.node.as_text().unwrap_or("bearer");
+        let problem = Problem::error(message).help(format!("write `\"providers\": [\"{word}\"]`"));
+        report.add(problem, path, &entry.key);
+    }
+    let Some(list) = auth.get("providers") else { return };
+    for node in list.node.as_list().unwrap_or_default() {
+        let block = match node.as_text() {
+            Some("bearer") => "bearer",
+            Some("oauth_as") => "oauthAs",
+            Some(_) | None => continue,
+        };
+        if auth.get(block).is_none() {
+            let word = node.as_text().unwrap_or_default();
+            let problem = Problem::error(format!("`{word}` needs `serverAuth.{block}`"))
+                .help(format!("add `{block}`, or remove `{word}` from `providers`"));
+            report.add(problem, "serverAuth.providers", &node.span);
+        }
+    }
+}
+
+fn asks_for_auth(auth: &Table) -> bool {
+    let open = |node: &Node| node.as_text() == Some("none");
+    auth.get("providers")
+        .and_then(|entry| entry.node.as_list())
+        .is_some_and(|list| !list.iter().all(open))
+}
+
+/// The two ways to write rules exclude each other.
+fn schemas(work: &mut Work<'_>, path: &str, entry: &Entry) {
+    let Some(table) = entry.node.as_table() else { return };
+    let by_role = ["roles", "subjects"].iter().any(|key| table.get(key).is_some());
+    if let (true, Some(rules)) = (by_role, table.get("rules")) {
+        let problem = Problem::error(format!("`{path}` has both `rules` and roles or subjects"))
+            .help("`rules` is the older form; keep the other");
+        work.report.add(problem, join(path, "rules"), &rules.key);
+    }
+}
+
+fn refuse(work: &mut Work<'_>, path: &str, entry: &Entry, what: &str) {
+    let message = format!("`{path}` asks for {what}, which this version does not enforce");
+    let help = "`capstan serve --http` does not start with it; other commands do not need it";
+    let at = Some(work.file.place(&entry.key));
+    let key = Some(path.to_owned());
+    let problem = Problem { place: at, key, ..Problem::error(message.clone()).help(help) };
+    work.manner.gateway.push(problem);
+    work.report.add(Problem::warning(message).help(help), path, &entry.key);
+}

@@ -1,0 +1,40 @@
+//! Cursor: `mcpServers` of its `mcp.json`.
+
+use crate::expand::forms::Forms;
+
+use super::login::Words;
+use super::one::{Keys, One, To};
+use super::work::Work;
+
+const KEYS: Keys = &[
+    ("type", To::ByHand),
+    ("command", To::Key("command")),
+    ("args", To::Key("args")),
+    ("env", To::Key("env")),
+    ("envFile", To::Refuse("variables out of a file", "list them under `env`")),
+    ("cwd", To::Key("cwd")),
+    ("url", To::Key("url")),
+    ("headers", To::Key("headers")),
+    ("auth", To::ByHand),
+    ("disabled", To::Key("disabled")),
+    ("description", To::Key("description")),
+];
+
+const LOGIN: Words = &[
+    ("CLIENT_ID", Some("client_id")),
+    ("CLIENT_SECRET", Some("client_secret")),
+    ("scopes", Some("scopes")),
+];
+
+pub(super) fn read(work: &mut Work<'_>) {
+    work.manner.forms = Forms::Editor;
+    work.slips(&["mcpServers"]);
+    if let Some(servers) = work.table("mcpServers") {
+        work.servers("mcpServers", servers, KEYS, finish);
+    }
+}
+
+fn finish(one: &mut One<'_>) {
+    one.kind("type", &[("streamable-http", "http"), ("streamablehttp", "http")]);
+    one.login("auth", LOGIN);
+}

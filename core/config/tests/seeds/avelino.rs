@@ -1,0 +1,104 @@
+//! The `mcp` program of avelino.
+
+use std::time::Duration;
+
+use capstan_config::{Fallback, IdlePolicy, Kind, Severity};
+
+use crate::{Ask, avelino};
+
+#[test]
+fn c22_c23_the_kind_of_a_server_of_avelino_follows_from_its_keys() {
+    let loaded = avelino(
+        r#"{
+  "mcpServers": {
+    "wrapped": { "command": "kubectl", "cli": true, "cli_only": [] },
+    "stdio": { "command": "npx", "args": ["-y", "package-name"], "env": { "KEY": "value" } },
+    "http": { "url": "https://example.com/mcp" },
+    "both": { "command": "npx", "url": "https://example.com/mcp" }
+  }
+}"#,
+    );
+    let kind = |name| loaded.entry(name).status.as_ref().unwrap().kind.as_str();
+    assert_eq!(["wrapped", "stdio", "http", "both"].map(kind), ["cli", "stdio", "http", "stdio"]);
+    assert_eq!(loaded.remote("http").1.fallback, Fallback::OtherTransport);
+    let [warning] = loaded.problems.as_slice() else { panic!("{:?}", loaded.problems) };
+    assert!(warning.message.contains("`command`") && warning.message.contains("`url`"));
+    assert_eq!(warning.severity, Severity::Warning);
+    let Kind::Cli(cli) = &loaded.entry("wrapped").status.as_ref().unwrap().kind else { panic!() };
+    assert_eq!((cli.help.as_str(), cli.depth, &cli.only), ("--help", 2, &None));
+}
+
+#[test]
+fn c25_c26_idle_times_of_avelino_are_seconds_unless_they_say_otherwise() {
+    for (text, seconds) in [("3m", 180), ("30s", 30), ("1h", 3600), ("90", 90)] {
+        let text = format!(
+            "{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", \"idle_timeout\": \"{text}\"}}}}}}"
+        );
+        let loaded = avelino(&text);
+        let idle = loaded.entry("a").status.as_ref().unwrap().idle;
+        assert_eq!(idle.policy, IdlePolicy::After(Duration::from_secs(seconds)), "{text}");
+        assert_eq!((idle.min, idle.max), (Duration::from_mins(1), Duration::from_mins(5)));
+    }
+}
+
+#[test]
+fn c31_what_is_not_set_is_empty_in_files_of_avelino_and_breaks_no_other_server() {
+    let loaded = avelino(
+        r#"{ "mcpServers": {
+            "a": { "url": "https://${HOST}/mcp" },
+            "b": { "url": "https://h/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" } }
+        } }"#,
+    );
+    assert_eq!(loaded.of(Severity::Warning).len(), 2);
+    assert!(loaded.entry("a").status.is_err());
+    assert!(loaded.remote("b").1.headers.is_empty(), "an empty bearer is not sent");
+    assert_eq!(loaded.fatal().count(), 0);
+}
+
+#[test]
+fn c32_a_reserved_name_warns_and_works() {
+    for name in ["search", "add", "remove", "list", "help", "version"] {
+        let loaded =
+            avelino(&format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\"}}}}}}"));
+        assert_eq!(loaded.of(Severity::Warning).len(), 1, "{name}");
+        assert!(loaded.entry(name).usable().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_everything() {
+    let with = |more: &str| avelino(&format!("{{\"mcpServers\": {{}}, {more}}}"));
+    for harmless in [
+        r#""serverAuth": {}"#,
+        r#""serverAuth": { "providers": [] }"#,
+        r#""serverAuth": { "providers": ["none"] }"#,
+    ] {
+        let loaded = with(harmless);
+        assert_eq!((loaded.problems.len(), loaded.gateway.len()), (0, 0), "{harmless}");
+    }
+    for asked in [
+        r#""serverAuth": { "providers": ["forwarded"] }"#,
+        r#""serverAuth": { "providers": ["bearer"], "bearer": { "tokens": { "t": "alice", "u": { "subject": "bob", "roles": ["dev", "oncall"] } } } }"#,
+        r#""acl": { "default": "deny" }"#,
+        r#""serverAuth": { "acl": { "rules": [{ "subjects": ["bob"], "roles": ["viewer"], "tools": ["sentry__*"], "policy": "deny" }] } }"#,
+    ] {
+        let loaded = with(asked);
+        assert_eq!((loaded.fatal().count(), loaded.gateway.len()), (0, 1), "{asked}");
+    }
+    for wrong in [
+        r#""serverAuth": { "providers": ["bearer"] }"#,
+        r#""serverAuth": { "providers": ["oauth_as"] }"#,
+        r#""serverAuth": { "providers": ["beerer"] }"#,
+        r#""serverAuth": { "provider": "bearer", "bearer": { "tokens": {} } }"#,
+        r#""serverAuth": { "bearer": { "token": {} } }"#,
+        r#""serverAuth": { "acl": {} }, "acl": {}"#,
+        r#""acl": { "rules": [], "roles": {} }"#,
+        r#""acl": { "defualt": "deny" }"#,
+        r#""acl": { "default": "ask" }"#,
+        r#""acl": { "roles": { "dev": [{ "server": 1, "access": "read" }] } }"#,
+        r#""acl": { "roles": { "dev": [{ "server": "*", "access": "all" }] } }"#,
+        r#""acl": []"#,
+    ] {
+        assert!(with(wrong).fatal().count() > 0, "{wrong} was accepted");
+    }
+}

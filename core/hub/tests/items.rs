@@ -1,0 +1,110 @@
+//! Resources and prompts beside tools: who is shown what, and who is helped with values.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::catalog::{Gathered, Patience, Reference, Typing};
+use capstan_hub::ports::{Backend, Listing};
+use capstan_hub::{Absent, Call};
+use capstan_model::{CallError, Caller, ErrorCode, Front, Kind, ServerName, ServerState, Target};
+
+use world::{Person, Server, World, policy};
+
+const NAMES: &[&str] = &["doc://open/a", "doc://secret/b", "doc://secret/{c}"];
+
+async fn gathered(world: &World, listing: Listing) -> Gathered {
+    let patience = Patience::UpTo(Duration::from_secs(1));
+    world.hub.gather(listing, patience, &mut |_| ()).await
+}
+
+fn typing(of: Reference) -> Typing {
+    Typing { of, argument: "c".to_owned(), value: String::new(), known: Vec::new() }
+}
+
+#[tokio::test]
+async fn what_a_rule_denies_is_not_shown_and_everything_else_is() {
+    let policy = policy(&["files:doc://secret/*"], &[], &[]);
+    let world = World::new(vec![Server::new("files", NAMES), Server::new("other", NAMES)], policy);
+    for (listing, kind) in [
+        (Listing::Resources, Kind::Resource),
+        (Listing::Templates, Kind::Resource),
+        (Listing::Prompts, Kind::Prompt),
+    ] {
+        let gathered = gathered(&world, listing).await;
+        let visible = world.hub.visible_items(&gathered, kind, Front::Cli);
+        let shown: Vec<String> =
+            visible.iter().map(|(server, item)| format!("{server} {}", item.name)).collect();
+        let expected = [
+            "files doc://open/a",
+            "other doc://open/a",
+            "other doc://secret/b",
+            "other doc://secret/{c}",
+        ];
+        assert_eq!(shown, expected, "{listing:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_resource_is_shown_if_and_only_if_reading_it_is_not_denied() {
+    for pattern in ["files:*", "*secret*", "doc://open/a", "files__doc://open/*", "other:*"] {
+        let world = World::new(vec![Server::new("files", NAMES)], policy(&[pattern], &[], &["*"]));
+        let gathered = gathered(&world, Listing::Resources).await;
+        let visible = world.hub.visible_items(&gathered, Kind::Resource, Front::Gateway);
+        for name in NAMES {
+            let target = Target::resource(format!("files:{name}"));
+            let call = Call::new(Caller::operator(Front::Gateway), target, None);
+            let read = world.call(&Arc::new(Person::nobody()), call).await;
+            let shown = visible.iter().any(|(_, item)| item.name == *name);
+            assert_eq!(shown, read.is_ok(), "{pattern} {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_use_something_is_not_helped_with_its_values() {
+    let policy = policy(&["files:doc://secret/*", "files__poem"], &[], &[]);
+    let world = World::new(vec![Server::new("files", NAMES)], policy);
+    let files: ServerName = "files".parse().unwrap();
+    let complete = async |of| world.hub.complete(&files, &typing(of), Front::Cli).await;
+    for denied in
+        [Reference::Template("doc://secret/{c}".to_owned()), Reference::Prompt("poem".to_owned())]
+    {
+        assert_eq!(complete(denied).await.unwrap_err().code(), ErrorCode::NotFound);
+    }
+    // This server cannot say, which is no failure.
+    for free in
+        [Reference::Template("doc://open/{c}".to_owned()), Reference::Prompt("greet".to_owned())]
+    {
+        assert_eq!(complete(free).await.unwrap(), [""; 0]);
+    }
+    let nobody: ServerName = "nobody".parse().unwrap();
+    let prompt = typing(Reference::Prompt("greet".to_owned()));
+    assert!(world.hub.complete(&nobody, &prompt, Front::Cli).await.is_err());
+    assert_eq!(world.entries(), [], "to be helped is no call");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_helps_nobody_and_says_why() {
+    let absent = Absent::new("off".parse().unwrap(), ServerState::Disabled);
+    let prompt = typing(Reference::Prompt("greet".to_owned()));
+    let error = absent.complete(&prompt).await.unwrap_err();
+    assert!(matches!(error, CallError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn the_cost_of_a_server_leaves_out_what_it_may_not_offer() {
+    let world =
+        |deny: &[&str]| World::new(vec![Server::new("files", &["a", "b"])], policy(deny, &[], &[]));
+    let cost = async |world: World| {
+        let gathered = gathered(&world, Listing::Tools).await;
+        let (server, tools) = gathered.lists.first().unwrap();
+        world.hub.tokens(server, tools, Front::Cli)
+    };
+    let (all, one) = (cost(world(&[])).await, cost(world(&["files__b"])).await);
+    assert_eq!((all, cost(world(&["files__*"])).await), (2 * one, 0));
+    assert!(one > 0);
+}

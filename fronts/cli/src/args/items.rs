@@ -1,0 +1,87 @@
+//! What can be typed about resources and prompts.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::WaitArgs;
+
+/// `capstan resources`.
+#[derive(Debug, Args)]
+pub struct ResourcesArgs {
+    /// Only this server
+    pub server: Option<String>,
+    /// List the templates of addresses instead
+    #[arg(long)]
+    pub templates: bool,
+    /// How long to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// `capstan read`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    capstan read @docs:file:///workspace/README.md\n  \
+    capstan read @github:issue acme widgets 42\n  \
+    capstan read @github:issue owner=acme repo=widgets id=42\n  \
+    capstan read @github:issue owner=acme --complete repo=wid\n\n\
+    Text is cleaned for a terminal; into a pipe or a file one text or one binary content goes as \
+    it is.")]
+pub struct ReadArgs {
+    // The places are given because completions take the arguments apart and join them anew.
+    /// The resource as `@server:uri`, or `@server:name` for a resource or template of that name
+    #[arg(index = 1)]
+    pub resource: String,
+    /// Values for the placeholders of a template, in their order or as `name=value`
+    #[arg(index = 2, value_name = "VALUES")]
+    pub words: Vec<String>,
+    /// Write the content to a file
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print what a placeholder's value could become, one a line
+    #[arg(long, value_name = "NAME=BEGINNING", conflicts_with = "output")]
+    pub complete: Option<String>,
+    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
+    pub elicit: Option<String>,
+}
+
+/// `capstan prompts`.
+#[derive(Debug, Args)]
+pub struct PromptsArgs {
+    /// A server, or one prompt, such as `poems` or `poems__writer`
+    pub name: Option<String>,
+    /// How long to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// `capstan prompt`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    capstan prompt poems:writer --title=\"Spring\" --mood reverent\n  \
+    capstan prompt poems:writer title=Spring mood=reverent\n  \
+    capstan prompt writer Spring reverent\n  \
+    capstan prompt writer --complete mood=rev\n\n\
+    An argument that is called like an option of capstan is written `name=value`. Behind `--` every \
+    word is a value.")]
+pub struct PromptArgs {
+    /// Print what an argument's value could become, one a line
+    #[arg(long, value_name = "NAME=BEGINNING")]
+    pub complete: Option<String>,
+    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
+    pub elicit: Option<String>,
+    /// The prompt, as `server:prompt` or `server__prompt`, or its bare name where only one server has it
+    #[arg(index = 1)]
+    pub prompt: String,
+    /// Its arguments: `--name value`, `--name=value`, `name=value`, or values in their order
+    #[arg(
+        index = 2,
+        value_name = "ARGUMENTS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub words: Vec<String>,
+}

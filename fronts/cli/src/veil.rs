@@ -1,0 +1,238 @@
+//! Hides the secrets of a configuration file of which some lines are shown.
+//!
+//! The file may be broken, so keys and values are read the way a person reads them, line by line.
+//! **Invariant:** every byte keeps its place, so that what points into the file still fits.
+
+use capstan_config::{is_secret_name, mask_arguments};
+
+/// Tables in which every value may open a door.
+const DOORS: [&str; 2] = ["env", "headers"];
+
+/// The text with a `*` for every byte of a secret.
+pub(crate) fn veil(text: &str) -> String {
+    let mut veil = Veil { rest: text, ..Veil::default() };
+    while !veil.rest.is_empty() {
+        veil.step();
+    }
+    veil.shown
+}
+
+/// How far a text was read, and what is known about the place.
+#[derive(Default)]
+struct Veil<'a> {
+    rest: &'a str,
+    shown: String,
+    /// Whether the `[header]` above speaks of a door.
+    header: bool,
+    /// The brackets that are open, outermost first.
+    open: Vec<Open>,
+    /// The words read since the last value; before a `=` they are a key.
+    words: Vec<&'a str>,
+    /// The key whose value is being read.
+    key: Vec<&'a str>,
+    /// The value before this one in the same list.
+    before: Option<&'a str>,
+}
+
+/// A bracket that is not closed yet.
+struct Open {
+    is_list: bool,
+    is_door: bool,
+}
+
+// === impl Veil ===
+
+impl<'a> Veil<'a> {
+    fn step(&mut self) {
+        match self.rest.chars().next() {
+            Some('#') => self.show(self.rest.find('\n').unwrap_or(self.rest.len())),
+            Some(quote @ ('"' | '\'')) => self.string(quote),
+            Some('[') if self.open.is_empty() && self.key.is_empty() => self.header(),
+            Some(bracket @ ('[' | '{')) => {
+                let is_door = self.key.iter().any(|word| DOORS.contains(word));
+                self.open.push(Open { is_list: bracket == '[', is_door });
+                self.before = None;
+                if bracket == '{' {
+                    self.forget();
+                }
+                self.show(1);
+            }
+            Some(']' | '}') => {
+                self.open.pop();
+                self.before = None;
+                self.show(1);
+            }
+            Some('=') => {
+                self.key = std::mem::take(&mut self.words);
+                self.show(1);
+            }
+            Some(',') => {
+                if !self.in_list() {
+                    self.forget();
+                }
+                self.show(1);
+            }
+            Some('\n') => self.line(),
+            Some(c) if c == '.' || c.is_whitespace() => self.show(c.len_utf8()),
+            Some(_) | None => self.word(),
+        }
+    }
+
+    /// A new line, which ends a statement; also one whose brackets were forgotten.
+    fn line(&mut self) {
+        self.show(1);
+        let next = self.rest.lines().next().unwrap_or_default();
+        let word = next.trim_start_matches(|c: char| c.is_alphanumeric() || "_-.".contains(c));
+        let is_statement = word.len() < next.len() && word.trim_start().starts_with('=');
+        let is_header = next.starts_with('[') && next.trim_end().ends_with(']');
+        if is_statement || is_header {
+            self.open.clear();
+        }
+        if self.open.is_empty() {
+            self.forget();
+        }
+    }
+
+    fn header(&mut self) {
+        let end = self.rest.find('\n').unwrap_or(self.rest.len());
+        let line = self.rest.get(..end).unwrap_or_default();
+        let part = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
+        self.header = line.split(part).any(|word| DOORS.contains(&word));
+        self.show(end);
+    }
+
+    fn string(&mut self, quote: char) {
+        let many = [quote; 3].iter().collect::<String>();
+        let mark = if self.rest.starts_with(&many) { many.len() } else { 1 };
+        self.show(mark);
+        let end = end_of_string(self.rest, quote, mark);
+        let content = self.rest.get(..end).unwrap_or_default();
+        let after = self.rest.get(end + mark..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        if mark == 1 && after.starts_with(['=', '.']) && !self.in_list() {
+            self.words.push(content);
+            self.show(end);
+        } else {
+            self.value(content);
+        }
+        // One that was forgotten to be closed ends with its line.
+        if self.rest.starts_with(quote) {
+            self.show(mark);
+        }
+    }
+
+    /// A word without quotes: part of a key, or a value.
+    fn word(&mut self) {
+        let ends = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
+        let is_value = !self.key.is_empty() || self.in_list();
+        let end = self.rest.find(|c: char| ends(c) || (c == '.' && !is_value));
+        let word = self.rest.get(..end.unwrap_or(self.rest.len())).unwrap_or_default();
+        if is_value {
+            self.value(word);
+        } else {
+            self.words.push(word);
+            self.show(word.len());
+        }
+    }
+
+    fn value(&mut self, content: &'a str) {
+        let words = self.before.into_iter().chain([content]);
+        let masked = mask_arguments(words).pop().is_some_and(|shown| shown != content);
+        let is_door = self.header || self.open.iter().any(|open| open.is_door);
+        let telling = |word: &&str| DOORS.contains(word) || is_secret_name(word);
+        if masked || is_door || self.key.iter().any(telling) {
+            self.shown.push_str(&"*".repeat(content.len()));
+            self.skip(content.len());
+        } else {
+            self.show(content.len());
+        }
+        self.before = self.in_list().then_some(content);
+    }
+
+    fn in_list(&self) -> bool {
+        self.open.last().is_some_and(|open| open.is_list)
+    }
+
+    fn forget(&mut self) {
+        self.key.clear();
+        self.words.clear();
+    }
+
+    fn show(&mut self, length: usize) {
+        self.shown.push_str(self.rest.get(..length).unwrap_or_default());
+        self.skip(length);
+    }
+
+    fn skip(&mut self, length: usize) {
+        self.rest = self.rest.get(length..).unwrap_or_default();
+    }
+}
+
+/// Where a string ends that has just begun; one on a single line ends with the line.
+fn end_of_string(text: &str, quote: char, mark: usize) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if escaped {
+            escaped = false;
+        } else if c == '\\' && quote == '"' {
+            escaped = true;
+        } else if c == '\n' && mark == 1 {
+            return at;
+        } else if c == quote {
+            let marks = text.get(at..at + mark).is_some_and(|end| end.chars().all(|c| c == quote));
+            if marks {
+                return at;
+            }
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(veil(text), expected);
+        assert_eq!(text.len(), expected.len());
+    }
+
+    #[test]
+    fn secrets_are_hidden_wherever_they_stand() {
+        check("env = { A = \"x\\\"y\", B = 'z' }", "env = { A = \"****\", B = '*' }");
+        check("[s.a.env]\nA = \"x\"\n[s.b]\nc = \"d\"", "[s.a.env]\nA = \"*\"\n[s.b]\nc = \"d\"");
+        check("env.A = \"\"\"x\ny\"\"\"\nb = \"c\"", "env.A = \"\"\"***\"\"\"\nb = \"c\"");
+        check("s = { a = { headers = { B = \"c\" } } }", "s = { a = { headers = { B = \"*\" } } }");
+        check("client_secret = \"x\"", "client_secret = \"*\"");
+        check("\"api key\" = \"x\" # c", "\"api key\" = \"*\" # c");
+        check(
+            "args = [\n \"--token\",\n \"x\", \"y\" ]",
+            "args = [\n \"--token\",\n \"*\", \"y\" ]",
+        );
+        check("args = ['--api-key=x']", "args = ['***********']");
+        check("url = \"https://me:pw@h\"", "url = \"***************\"");
+    }
+
+    #[test]
+    fn secrets_of_a_broken_file_are_hidden_too() {
+        check("env = { A = \"x }\nb = \"c\"", "env = { A = \"***\nb = \"c\"");
+        check("env = { A = x-1.2 }", "env = { A = ***** }");
+        check("a = [ \"b\"\nTOKEN = \"x\"", "a = [ \"b\"\nTOKEN = \"*\"");
+        check("a = [ 1\n[s.env]\nB = \"x\"", "a = [ 1\n[s.env]\nB = \"*\"");
+        check("env = {\n A = \"ü", "env = {\n A = \"**");
+    }
+
+    #[test]
+    fn everything_else_is_shown() {
+        for text in [
+            "[servers.a]\ncommand = \"npx\" # a \"comment\"\nargs = [\"-y\", 'p', 5]\n",
+            "servers = { \"My Server\" = { command = \"x\" } }",
+            "[permissions]\nallow = [\"a\", { pattern = \"b\", reason = \"c\" }]\ndefault = \"ask\"",
+            "a = \"\"\nb = ''''''\n\n\r\n\u{feff}",
+            "= = [[ }} ]] \"",
+            "",
+        ] {
+            check(text, text);
+        }
+    }
+}
