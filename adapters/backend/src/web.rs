@@ -3,6 +3,7 @@
 //! **Invariant:** nothing that was meant for the server's origin ever reaches another one: a
 //! redirect is followed only within the origin.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ pub(crate) enum WebError {
 }
 
 /// An answer that is no.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) fault: Fault,
@@ -255,6 +256,16 @@ impl Web {
         words.retain(|c| !c.is_control());
         words.truncate(words.floor_char_boundary(MAX_WORDS));
         words
+    }
+}
+
+// === impl Refusal ===
+
+impl fmt::Debug for Refusal {
+    /// Without the body, which may repeat what was sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, fault, body: _ } = self;
+        f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
     }
 }
 
