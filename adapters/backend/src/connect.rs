@@ -1,7 +1,7 @@
 //! Makes connections: the only place from which a process is started or an address is reached.
 //!
 //! Whatever is to be checked before anything leaves the machine is checked here, in [`client`] for
-//! addresses and in [`stdio`] for programs.
+//! addresses and in `Connector::start` for programs.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
