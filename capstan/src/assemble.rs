@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicUsize;
 use anyhow::{Context, anyhow};
 use capstan_audit::JsonLines;
 use capstan_backend::settings::Elicitation;
-use capstan_backend::{Era, Root, StdioServer, StdioSettings};
+use capstan_backend::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
-    AuditArguments, Config, Kind, Loaded, Program, Protocol, Server, ServerEntry, is_secret_name,
-    mask_arguments,
+    AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
+    is_secret_name, mask_arguments,
 };
 use capstan_hub::ports::{AuditLog, Backend};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
@@ -124,12 +124,13 @@ impl Assembly<'_> {
         match &server.kind {
             Kind::Stdio(program) => match self.forbids(entry, program) {
                 Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
-                None => Arc::new(StdioServer::new(self.settings(entry, server, program))),
+                None => connected(self.settings(entry, server, program)),
             },
-            Kind::Http(_) | Kind::Sse(_) | Kind::Cli(_) | Kind::OpenApi(_) => {
+            Kind::Http(remote) => connected(self.remote(entry, server, remote, http(remote))),
+            Kind::Sse(remote) => connected(self.remote(entry, server, remote, sse(remote))),
+            Kind::Cli(_) | Kind::OpenApi(_) => {
                 let kind = server.kind.as_str();
-                let reason =
-                    format!("this version does not speak `{kind}`; it starts stdio servers");
+                let reason = format!("this version does not speak `{kind}`");
                 absent(ServerState::Failed(reason))
             }
         }
@@ -144,12 +145,6 @@ impl Assembly<'_> {
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
-        let asks = server.elicitation.unwrap_or(self.config.mcp.elicitation_enabled);
-        let elicitation = if asks && server.trust != Trust::Sandboxed {
-            Elicitation::Offered
-        } else {
-            Elicitation::Off
-        };
         StdioSettings {
             name: entry.name.clone(),
             command: program.command.clone(),
@@ -159,14 +154,41 @@ impl Assembly<'_> {
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
-            era: match server.protocol {
-                Protocol::Auto => Era::Auto,
-                Protocol::Legacy => Era::Legacy,
-                Protocol::Modern => Era::Modern,
-            },
+            era: era(server),
             roots: self.roots(server),
-            elicitation,
+            elicitation: self.elicitation(server),
             keeper: self.keeper.clone(),
+        }
+    }
+
+    fn remote(
+        &self,
+        entry: &ServerEntry,
+        server: &Server,
+        remote: &Remote,
+        prefer: Prefer,
+    ) -> HttpSettings {
+        let headers = remote.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        HttpSettings {
+            name: entry.name.clone(),
+            url: Secret::new(remote.url.clone()),
+            headers: headers.collect(),
+            secrets: Vec::new(),
+            prefer,
+            startup_timeout: server.startup_timeout,
+            timeout: server.timeout,
+            era: era(server),
+            roots: self.roots(server),
+            elicitation: self.elicitation(server),
+        }
+    }
+
+    fn elicitation(&self, server: &Server) -> Elicitation {
+        let asks = server.elicitation.unwrap_or(self.config.mcp.elicitation_enabled);
+        if asks && server.trust != Trust::Sandboxed {
+            Elicitation::Offered
+        } else {
+            Elicitation::Off
         }
     }
 
@@ -198,6 +220,34 @@ impl Assembly<'_> {
         let workspace = self.world.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
         std::iter::once(workspace.clone()).chain(configured).map(|path| root(&path)).collect()
+    }
+}
+
+fn connected(settings: impl Into<Settings>) -> Arc<dyn Backend> {
+    Arc::new(capstan_backend::Server::new(settings))
+}
+
+fn era(server: &Server) -> Era {
+    match server.protocol {
+        Protocol::Auto => Era::Auto,
+        Protocol::Legacy => Era::Legacy,
+        Protocol::Modern => Era::Modern,
+    }
+}
+
+/// What to try for a server whose kind is streamable HTTP.
+fn http(remote: &Remote) -> Prefer {
+    match remote.fallback {
+        Fallback::Never => Prefer::Http,
+        Fallback::OtherTransport => Prefer::HttpThenSse,
+    }
+}
+
+/// What to try for a server whose kind is the older HTTP with server-sent events.
+fn sse(remote: &Remote) -> Prefer {
+    match remote.fallback {
+        Fallback::Never => Prefer::Sse,
+        Fallback::OtherTransport => Prefer::SseThenHttp,
     }
 }
 

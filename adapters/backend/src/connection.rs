@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use capstan_hub::ports::Operator;
+use capstan_hub::ports::{BoxFuture, Item};
 use capstan_model::ServerName;
 use capstan_wire::{Json, Reply, compose};
+use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tracing::{Instrument, debug};
 
 use crate::alive::{Alive, Living};
+use crate::channel::{Channel, Request, RequestError};
+use crate::fault::Fault;
 use crate::inbound::Inbound;
 use crate::mask::Masker;
 use crate::minder::{Minder, Streams};
@@ -46,28 +48,6 @@ pub(crate) struct Watched {
     pub(crate) alive: Arc<Alive>,
 }
 
-/// What is asked, and for how long an answer is waited for.
-pub(crate) struct Request<'a> {
-    /// From [`Connection::next_id`].
-    pub(crate) id: u64,
-    pub(crate) method: &'a str,
-    pub(crate) params: &'a Json,
-    pub(crate) limit: Duration,
-    /// Whom progress and questions of the server go to.
-    pub(crate) operator: Option<Arc<dyn Operator>>,
-}
-
-/// Why a request has no reply.
-#[derive(Clone, Debug)]
-pub(crate) enum RequestError {
-    /// The server was gone before the request could be sent.
-    NotSent(String),
-    /// The server went away after the request was sent.
-    Gone(String),
-    /// The server did not reply in time.
-    TimedOut(Duration),
-}
-
 /// Where messages to the server go.
 #[derive(Clone)]
 pub(crate) struct Outbox {
@@ -96,8 +76,7 @@ impl Connection {
     ) -> Self {
         let Watched { ring, masker, alive } = watched;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
-        let (queue, outgoing) = mpsc::channel(QUEUE);
-        let out = Outbox { server: server.clone(), masker: Arc::clone(&masker), queue };
+        let (out, outgoing) = Outbox::new(server, &masker);
         let pending = Arc::new(Pending::default());
         let (tell_gone, gone) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
@@ -118,17 +97,17 @@ impl Connection {
     }
 
     /// An id for the next request.
-    pub(crate) fn next_id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Why the server is gone; `None` while it runs.
-    pub(crate) fn gone(&self) -> Option<String> {
+    fn gone(&self) -> Option<String> {
         self.gone.borrow().clone()
     }
 
     /// Whether the server is gone and this is the first time that anybody asks.
-    pub(crate) fn mourn(&self) -> bool {
+    fn mourn(&self) -> bool {
         self.gone.borrow().is_some() && !self.mourned.swap(true, Ordering::Relaxed)
     }
 
@@ -142,14 +121,14 @@ impl Connection {
     }
 
     /// Tells the server something.
-    pub(crate) async fn notify(&self, method: &str, params: Option<&Json>) {
+    async fn notify(&self, method: &str, params: Option<&Json>) {
         self.out.send(compose::notification(method, params)).await;
     }
 
     /// Asks the server and waits for its reply, for `limit` since the last sign of progress.
     ///
     /// When the future is dropped the server is told that nobody waits any more.
-    pub(crate) async fn request(&self, request: Request<'_>) -> Result<Reply, RequestError> {
+    async fn request(&self, request: Request<'_>) -> Result<Reply, RequestError> {
         if let Some(reason) = self.gone() {
             return Err(RequestError::NotSent(reason));
         }
@@ -178,14 +157,55 @@ impl Connection {
     }
 
     /// Sends a request whose reply nobody waits for, such as a subscription.
-    pub(crate) async fn start(&self, method: &str, params: &Json) {
+    async fn start(&self, method: &str, params: &Json) {
         self.out.send(compose::request(self.next_id(), method, Some(params))).await;
+    }
+}
+
+impl Channel for Connection {
+    fn next_id(&self) -> u64 {
+        self.next_id()
+    }
+
+    fn gone(&self) -> Option<Fault> {
+        self.gone().map(Fault::Unreachable)
+    }
+
+    fn mourn(&self) -> bool {
+        self.mourn()
+    }
+
+    fn agree(&self, _revision: &str) {}
+
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+        self.notify(method, params).boxed()
+    }
+
+    fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
+        self.request(request).boxed()
+    }
+
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()> {
+        self.start(method, params).boxed()
+    }
+
+    fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
+        tools
     }
 }
 
 // === impl Outbox ===
 
 impl Outbox {
+    /// An outbox, and where its messages come out.
+    pub(crate) fn new(
+        server: &ServerName,
+        masker: &Arc<Masker>,
+    ) -> (Self, mpsc::Receiver<Vec<u8>>) {
+        let (queue, outgoing) = mpsc::channel(QUEUE);
+        (Self { server: server.clone(), masker: Arc::clone(masker), queue }, outgoing)
+    }
+
     /// Queues one message; `false` when the server is gone.
     pub(crate) async fn send(&self, line: Vec<u8>) -> bool {
         self.log(&line);
@@ -193,14 +213,14 @@ impl Outbox {
     }
 
     /// Queues one message if there is room, for those who cannot wait.
-    fn try_send(&self, line: Vec<u8>) {
+    pub(crate) fn try_send(&self, line: Vec<u8>) {
         self.log(&line);
         if self.queue.try_send(line).is_err() {
             debug!("no room for a message to the server; it is left out");
         }
     }
 
-    fn log(&self, line: &[u8]) {
+    pub(crate) fn log(&self, line: &[u8]) {
         debug!(target: "capstan::wire", server = %self.server, "→ {}", self.masker.mask_message(line));
     }
 }
@@ -211,11 +231,15 @@ impl Drop for Abandon<'_> {
     fn drop(&mut self) {
         // A request that has its reply is forgotten already.
         if self.connection.pending.forget(self.id) && !self.silently {
-            let id = compose::number(self.id);
-            let reason = compose::string("the caller no longer waits");
-            let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
-            let line = compose::notification("notifications/cancelled", Some(&params));
-            self.connection.out.try_send(line);
+            self.connection.out.try_send(cancelled(self.id));
         }
     }
+}
+
+/// Tells a server that nobody waits for a reply any more.
+pub(crate) fn cancelled(id: u64) -> Vec<u8> {
+    let id = compose::number(id);
+    let reason = compose::string("the caller no longer waits");
+    let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
+    compose::notification("notifications/cancelled", Some(&params))
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use capstan_hub::ports::About;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
-use crate::connection::{Connection, Request, RequestError};
-use crate::settings::{Elicitation, Era, StdioSettings};
+use crate::channel::{Channel, Request, RequestError};
+use crate::fault::Fault;
+use crate::settings::{Elicitation, Era, Terms};
 
 /// How long the probe is waited for before the legacy handshake is tried beside it.
 ///
@@ -32,7 +33,7 @@ pub(crate) enum HandshakeError {
     DiedInProbe(String),
     /// Anything else.
     #[error("{0}")]
-    Failed(String),
+    Failed(Fault),
 }
 
 /// What a client says of itself in either era.
@@ -42,7 +43,7 @@ pub(crate) fn client_info() -> Json {
 }
 
 /// What we can do for a server.
-pub(crate) fn capabilities(settings: &StdioSettings) -> Json {
+pub(crate) fn capabilities(settings: &Terms) -> Json {
     let empty = Json::empty_object();
     let both = compose::object(&[("form", &empty), ("url", &empty)]);
     match settings.elicitation {
@@ -53,52 +54,62 @@ pub(crate) fn capabilities(settings: &StdioSettings) -> Json {
 
 /// Shakes hands in the era that the settings ask for.
 pub(crate) async fn shake_hands(
-    connection: &Connection,
-    settings: &StdioSettings,
+    connection: &dyn Channel,
+    settings: &Terms,
     era: Era,
 ) -> Result<Hello, HandshakeError> {
     match era {
         Era::Legacy => initialize(connection, settings).await,
-        Era::Modern => match read_discovery(discover(connection, settings).await) {
-            Discovered::Modern(hello) => Ok(hello),
-            Discovered::Legacy => Err(HandshakeError::Failed(
+        Era::Modern => match ask_modern(connection, settings).await {
+            Discovered::Modern(hello) => {
+                connection.agree(&hello.about.protocol);
+                Ok(hello)
+            }
+            Discovered::Legacy => Err(failed(
                 "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
             )),
-            Discovered::Died(reason) => Err(HandshakeError::Failed(reason)),
+            Discovered::Died(reason) => Err(failed(reason)),
+            Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
         },
         Era::Auto => probe(connection, settings).await,
     }
 }
 
 /// Asks the modern way, and after a while the legacy way beside it.
-async fn probe(connection: &Connection, settings: &StdioSettings) -> Result<Hello, HandshakeError> {
-    let discovery = discover(connection, settings);
+async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, HandshakeError> {
+    let discovery = ask_modern(connection, settings);
     tokio::pin!(discovery);
     // Asked at most once: many servers take a second handshake amiss.
     let handshake = initialize(connection, settings);
     tokio::pin!(handshake);
     let early = tokio::time::timeout(PROBE_WAIT, &mut discovery).await;
     let discovered = match early {
-        Ok(reply) => read_discovery(reply),
+        Ok(discovered) => discovered,
         Err(_) => {
             tokio::select! {
                 biased;
-                reply = &mut discovery => read_discovery(reply),
+                discovered = &mut discovery => discovered,
                 hello = &mut handshake => match hello {
                     Ok(hello) => return Ok(hello),
                     // A modern server knows no handshake, and may say so before anything else.
-                    Err(error) => match read_discovery(discovery.await) {
-                        Discovered::Modern(hello) => return Ok(hello),
-                        Discovered::Legacy | Discovered::Died(_) => return Err(error),
+                    Err(error) => match discovery.await {
+                        modern @ Discovered::Modern(_) => modern,
+                        Discovered::Legacy | Discovered::Died(_) | Discovered::Failed(_) => {
+                            return Err(error);
+                        }
                     },
                 },
             }
         }
     };
     match discovered {
-        Discovered::Modern(hello) => Ok(hello),
+        Discovered::Modern(hello) => {
+            connection.agree(&hello.about.protocol);
+            Ok(hello)
+        }
         Discovered::Legacy => handshake.await,
         Discovered::Died(reason) => Err(HandshakeError::DiedInProbe(reason)),
+        Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
     }
 }
 
@@ -106,12 +117,34 @@ enum Discovered {
     Modern(Hello),
     Legacy,
     Died(String),
+    Failed(Fault),
 }
 
-async fn discover(
-    connection: &Connection,
-    settings: &StdioSettings,
-) -> Result<Reply, RequestError> {
+/// Asks the modern way; once more when the server is modern but objects to the revision.
+async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
+    let reply = discover(connection, settings).await;
+    let Ok(Reply::Error(error)) = &reply else { return read_discovery(reply) };
+    if error.code != protocol::UNSUPPORTED_VERSION {
+        return Discovered::Legacy;
+    }
+    let supported: Vec<String> = error
+        .data
+        .as_ref()
+        .and_then(|data| object::get(data, "supported")?.read().ok())
+        .unwrap_or_default();
+    if supported.iter().any(|version| version == protocol::MODERN) {
+        return read_discovery(discover(connection, settings).await);
+    }
+    if supported.iter().any(|version| protocol::LEGACY_REVISIONS.contains(&version.as_str())) {
+        return Discovered::Legacy;
+    }
+    let known = supported.join(", ");
+    Discovered::Failed(Fault::Unreachable(format!(
+        "it speaks revisions `{known}`, of which none is known here"
+    )))
+}
+
+async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, RequestError> {
     let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
     let id = connection.next_id();
     let limit = settings.startup_timeout;
@@ -120,7 +153,7 @@ async fn discover(
 }
 
 /// The `_meta` of every modern request.
-pub(crate) fn modern_meta(settings: &StdioSettings, progress: Option<u64>) -> Json {
+pub(crate) fn modern_meta(settings: &Terms, progress: Option<u64>) -> Json {
     let version = compose::string(protocol::MODERN);
     let (client, able) = (client_info(), capabilities(settings));
     let token = progress.map(compose::number);
@@ -138,6 +171,11 @@ fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
     let result = match reply {
         Ok(Reply::Result(result)) => result,
         Ok(Reply::Error(_)) | Err(RequestError::TimedOut(_)) => return Discovered::Legacy,
+        // Whatever a legacy server on the web says to something that it does not know.
+        Err(RequestError::Refused(Fault::Status { .. } | Fault::NotMcp(_))) => {
+            return Discovered::Legacy;
+        }
+        Err(RequestError::Refused(fault)) => return Discovered::Failed(fault),
         Err(RequestError::NotSent(reason) | RequestError::Gone(reason)) => {
             return Discovered::Died(reason);
         }
@@ -154,10 +192,7 @@ fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
     Discovered::Modern(Hello { modern: true, about })
 }
 
-async fn initialize(
-    connection: &Connection,
-    settings: &StdioSettings,
-) -> Result<Hello, HandshakeError> {
+async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello, HandshakeError> {
     let version = compose::string(protocol::LATEST_LEGACY);
     let (client, able) = (client_info(), capabilities(settings));
     let params = compose::object(&[
@@ -177,6 +212,7 @@ async fn initialize(
         Err(RequestError::NotSent(reason) | RequestError::Gone(reason)) => {
             return Err(failed(reason));
         }
+        Err(RequestError::Refused(fault)) => return Err(HandshakeError::Failed(fault)),
         Err(RequestError::TimedOut(limit)) => {
             return Err(failed(format!("it did not answer within {limit:?}")));
         }
@@ -185,13 +221,14 @@ async fn initialize(
     if !protocol::LEGACY_REVISIONS.contains(&version.as_str()) {
         return Err(failed(format!("it speaks revision `{version}`, which is not known here")));
     }
+    connection.agree(&version);
     connection.notify("notifications/initialized", None).await;
     let info = object::get(&result, "serverInfo");
     Ok(Hello { modern: false, about: about(version, &result, info.as_ref()) })
 }
 
 fn failed(reason: String) -> HandshakeError {
-    HandshakeError::Failed(reason)
+    HandshakeError::Failed(Fault::Unreachable(reason))
 }
 
 fn about(protocol: String, result: &Json, info: Option<&Json>) -> About {

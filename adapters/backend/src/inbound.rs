@@ -100,15 +100,16 @@ impl Inbound {
         } else {
             warn!(
                 line = shown,
-                "it prints things on stdout that are no protocol messages; they are passed over"
+                "it sends things that are no protocol messages; they are passed over"
             );
         }
     }
 
-    pub(crate) fn notification(&self, method: &str, params: Option<&Json>) {
+    /// Something that the server says, on the stream of request `of` where there are streams.
+    pub(crate) fn notification(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
         match method {
             "notifications/progress" => self.progress(params),
-            "notifications/message" => self.log_message(params),
+            "notifications/message" => self.log_message(params, of),
             "notifications/tools/list_changed" => (self.changed)(Listing::Tools),
             "notifications/prompts/list_changed" => (self.changed)(Listing::Prompts),
             "notifications/resources/list_changed" => {
@@ -132,8 +133,8 @@ impl Inbound {
         }
     }
 
-    fn log_message(&self, params: Option<&Json>) {
-        let (Some(params), Some(operator)) = (params, self.pending.youngest_operator()) else {
+    fn log_message(&self, params: Option<&Json>, of: Option<u64>) {
+        let (Some(params), Some(operator)) = (params, self.pending.operator(of)) else {
             return;
         };
         let text = match object::get(params, "data") {
@@ -146,7 +147,13 @@ impl Inbound {
 
     /// Answers a request of the server. What needs a person is answered in a task of its own, so
     /// that progress and other replies go on arriving.
-    pub(crate) async fn request(&self, id: RequestId, method: &str, params: Option<Json>) {
+    pub(crate) async fn request(
+        &self,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+        of: Option<u64>,
+    ) {
         if let Some(result) = self.asked.at_once(method) {
             self.out.send(compose::reply(&id, &result)).await;
             return;
@@ -162,7 +169,7 @@ impl Inbound {
             self.out.send(compose::reply(&id, &given(Given::Decline))).await;
             return;
         };
-        let asking = self.pending.ask();
+        let asking = self.pending.ask(of);
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let answer = async move {
             let operator = asking.as_ref().map(|asking| &*asking.operator);

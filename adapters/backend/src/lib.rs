@@ -1,10 +1,12 @@
 //! Connections to MCP servers.
 //!
-//! Read in this order: [`settings`] is what the configuration says of one server, `spawn` starts
-//! it behind a [`keeper`], `line` and `stderr` read what it prints, `connection` carries messages
-//! both ways, `inbound` deals with what the server asks, `handshake` finds out which revision of
-//! the protocol it speaks, `session` speaks it, and `server` keeps one alive and implements the
-//! hub's port.
+//! Read in this order: [`settings`] is what the configuration says of one server. `channel` is the
+//! way to it: over standard streams, where `spawn` starts it behind a [`keeper`], `line` and
+//! `stderr` read what it prints and `connection` carries messages both ways; or over HTTP, where
+//! `web` sends requests, `events` reads streams, and `http` and `sse` are the two transports on
+//! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
+//! revision of the protocol it speaks, `session` speaks it, `connect` puts all that together, and
+//! `server` keeps one alive and implements the hub's port.
 
 pub mod settings;
 pub mod keeper;
@@ -14,14 +16,25 @@ mod stderr;
 mod mask;
 mod alive;
 mod pending;
+mod fault;
+mod channel;
 mod minder;
 mod connection;
 mod inbound;
+mod events;
+mod web;
+mod link;
+mod http;
+mod sse;
 mod handshake;
 mod session;
 mod listing;
+mod connect;
 mod backoff;
 mod server;
 
-pub use server::StdioServer;
-pub use settings::{Era, Root, StdioSettings};
+pub use server::Server;
+pub use settings::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
+
+/// A server that is started as a child of its keeper and spoken to over its standard streams.
+pub type StdioServer = Server;

@@ -55,11 +55,14 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
         }
         cursor = next;
         if cursor.is_none() {
-            return Ok(items.into());
+            break;
         }
     }
     if cursor.is_some() {
         return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
+    }
+    if listing == Listing::Tools {
+        items = session.connection.sift(items);
     }
     Ok(items.into())
 }

@@ -7,7 +7,7 @@ use capstan_model::secret::{MASK, is_secret_name};
 use capstan_policy::redact::redact;
 use serde_json::Value;
 
-use crate::settings::StdioSettings;
+use crate::settings::Settings;
 
 /// Shorter values are not masked: they would turn every second word into stars.
 const MIN_SECRET: usize = 4;
@@ -26,9 +26,14 @@ pub(crate) struct Masker(Vec<String>);
 
 impl Masker {
     /// Masks what is secret of a server with these settings.
-    pub(crate) fn of(settings: &StdioSettings) -> Self {
-        let secrets = settings.secrets.iter().map(Secret::reveal);
-        Self::new(secrets.filter(|value| !is_harmless(value, &settings.environment)).cloned())
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let secrets = settings.secrets().into_iter();
+        match settings {
+            Settings::Stdio(stdio) => {
+                Self::new(secrets.filter(|value| !is_harmless(value, &stdio.environment)))
+            }
+            Settings::Http(_) => Self::new(secrets),
+        }
     }
 
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {

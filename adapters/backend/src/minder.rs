@@ -191,14 +191,15 @@ async fn read_all(stdout: ChildStdout, inbound: Inbound) -> Over {
     let mut lines = Lines::new(stdout, MAX_LINE);
     loop {
         match lines.next().await {
-            Ok(Some(line)) => take(&line, &inbound).await,
+            Ok(Some(line)) => take(&line, &inbound, None).await,
             Ok(None) => return Over::Output,
             Err(error) => return Over::Broken(error.to_string()),
         }
     }
 }
 
-async fn take(line: &Bytes, inbound: &Inbound) {
+/// Hands on what came in, on the stream of request `of` where there are streams.
+pub(crate) async fn take(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
@@ -213,14 +214,14 @@ async fn take(line: &Bytes, inbound: &Inbound) {
     match parts {
         Some(parts) => {
             for part in parts {
-                take_one(part.bytes(), inbound).await;
+                take_one(part.bytes(), inbound, of).await;
             }
         }
-        None => take_one(line, inbound).await,
+        None => take_one(line, inbound, of).await,
     }
 }
 
-async fn take_one(line: &Bytes, inbound: &Inbound) {
+async fn take_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
     match Message::parse(line) {
         Ok(Message::Reply { id: Some(RequestId::Number(id)), reply }) => {
             if let Ok(id) = u64::try_from(id) {
@@ -229,9 +230,11 @@ async fn take_one(line: &Bytes, inbound: &Inbound) {
         }
         Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
         Ok(Message::Notification { method, params }) => {
-            inbound.notification(&method, params.as_ref());
+            inbound.notification(&method, params.as_ref(), of);
         }
-        Ok(Message::Request { id, method, params }) => inbound.request(id, &method, params).await,
+        Ok(Message::Request { id, method, params }) => {
+            inbound.request(id, &method, params, of).await;
+        }
         Err(_) => inbound.not_protocol(line),
     }
 }

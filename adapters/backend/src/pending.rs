@@ -81,26 +81,35 @@ impl Pending {
         })
     }
 
-    /// The operator of the youngest call in flight.
+    /// The operator of request `of`; without one, that of the youngest call in flight.
     ///
     /// Over stdio a server does not say which call its question belongs to.
-    pub(crate) fn youngest_operator(&self) -> Option<Arc<dyn Operator>> {
-        self.youngest().map(|(operator, _)| operator)
+    pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
+        self.meant(of).map(|(operator, _)| operator)
     }
 
-    /// Opens a question to the operator of the youngest call in flight.
-    pub(crate) fn ask(&self) -> Option<Asking> {
-        let (operator, signs) = self.youngest()?;
+    /// Opens a question to that operator.
+    pub(crate) fn ask(&self, of: Option<u64>) -> Option<Asking> {
+        let (operator, signs) = self.meant(of)?;
         signs.questions.send_modify(|open| *open = open.saturating_add(1));
         Some(Asking { operator, signs })
     }
 
-    fn youngest(&self) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
+    fn meant(&self, of: Option<u64>) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
+        let both = |waiter: &Waiter| Some((waiter.operator.clone()?, Arc::clone(&waiter.signs)));
+        if let Some(id) = of {
+            return self.map().get(&id).and_then(both);
+        }
         self.map()
             .iter()
             .filter(|(_, waiter)| waiter.operator.is_some())
             .max_by_key(|(id, _)| **id)
-            .and_then(|(_, waiter)| Some((waiter.operator.clone()?, Arc::clone(&waiter.signs))))
+            .and_then(|(_, waiter)| both(waiter))
+    }
+
+    /// Whether somebody waits for this reply.
+    pub(crate) fn waits_for(&self, id: u64) -> bool {
+        self.map().contains_key(&id)
     }
 
     /// Stops waiting; whether anybody did.
@@ -243,7 +252,7 @@ mod tests {
             async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
             async {
                 tokio::time::sleep(LIMIT / 2).await;
-                let (one, two) = (pending.ask().unwrap(), pending.ask().unwrap());
+                let (one, two) = (pending.ask(None).unwrap(), pending.ask(None).unwrap());
                 tokio::time::sleep(LIMIT * 20).await;
                 drop(one);
                 tokio::time::sleep(LIMIT * 10).await;
@@ -256,14 +265,14 @@ mod tests {
     async fn a_question_puts_off_no_end_but_the_deadline() {
         let pending = Pending::default();
         let waiting = pending.add(1, Some(nobody()));
-        let question = pending.ask().unwrap();
+        let question = pending.ask(None).unwrap();
         tokio::join!(
             async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
             async { pending.clear() },
         );
         drop(question);
-        assert!(pending.ask().is_none());
+        assert!(pending.ask(None).is_none());
         pending.add(2, None);
-        assert!(pending.ask().is_none(), "nobody is behind it");
+        assert!(pending.ask(None).is_none(), "nobody is behind it");
     }
 }

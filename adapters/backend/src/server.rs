@@ -1,7 +1,8 @@
-//! One stdio server over its whole life: started on first use, shared by all who call it, started
+//! One server over its whole life: connected on first use, shared by all who call it, connected
 //! again when it died.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
@@ -9,26 +10,26 @@ use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::Shared;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, Span, error_span, info};
 
 use crate::alive::Alive;
 use crate::backoff::wait_after;
-use crate::connection::{Connection, Watched};
-use crate::handshake::{HandshakeError, shake_hands};
-use crate::inbound::{Asked, Inbound};
+use crate::connect::{Connector, STOPPED};
+use crate::connection::Watched;
+use crate::fault::Fault;
 use crate::mask::Masker;
-use crate::session::{Lists, Session};
-use crate::settings::{Era, StdioSettings};
-use crate::spawn::spawn;
+use crate::session::Session;
+use crate::settings::Settings;
 use crate::stderr::Ring;
 
-/// Why a server that was closed is not there.
-const STOPPED: &str = "it was stopped";
+/// How long a server can keep us away at the most.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// A server that is started as a child of its keeper and spoken to over its standard streams.
-pub struct StdioServer {
-    settings: Arc<StdioSettings>,
+/// A server, whatever the way to it.
+pub struct Server {
+    name: ServerName,
+    connector: Arc<Connector>,
     watched: Watched,
     /// Everything that is logged about the server stands in it.
     span: Span,
@@ -44,20 +45,21 @@ struct Life {
     /// When it may be started again.
     not_before: Instant,
     /// Why it could not be used last.
-    failure: Option<String>,
+    failure: Option<Fault>,
     /// The lists that could not be read although it is connected, and why.
     unread: Vec<(Listing, String)>,
     /// Whether it was let go because it offers nothing.
     resting: bool,
 }
 
-type Link = Shared<BoxFuture<'static, Result<Arc<Session>, String>>>;
+type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
 
-// === impl StdioServer ===
+// === impl Server ===
 
-impl StdioServer {
-    /// A server that is not started yet. Must be called within a tokio runtime.
-    pub fn new(settings: StdioSettings) -> Self {
+impl Server {
+    /// A server that is not connected yet. Must be called within a tokio runtime.
+    pub fn new(settings: impl Into<Settings>) -> Self {
+        let settings = settings.into();
         let life = Life {
             link: None,
             failures: 0,
@@ -73,21 +75,22 @@ impl StdioServer {
         };
         // An error only in name: the highest level is the one that no filter hides, and whatever
         // is logged inside says which server it is about.
-        let span = error_span!("server", name = %settings.name);
-        Self { settings: Arc::new(settings), watched, span, life: Arc::new(Mutex::new(life)) }
+        let name = settings.terms().name;
+        let span = error_span!("server", %name);
+        let connector = Arc::new(Connector::new(settings));
+        Self { name, connector, watched, span, life: Arc::new(Mutex::new(life)) }
     }
 
     /// The session, connecting if there is none; one attempt for all who wait.
     async fn session(&self) -> Result<Arc<Session>, CallError> {
         let link = self.link();
-        link.await
-            .map_err(|reason| CallError::Unreachable { server: self.settings.name.clone(), reason })
+        link.await.map_err(|fault| fault.into_error(&self.name))
     }
 
     fn link(&self) -> Link {
         let mut life = lock(&self.life);
         if let Some(link) = &life.link
-            && is_usable(link)
+            && (is_usable(link) || life.would_fail_again())
         {
             return link.clone();
         }
@@ -101,18 +104,18 @@ impl StdioServer {
     }
 
     fn connect(&self, not_before: Instant) -> Link {
-        let (settings, watched) = (Arc::clone(&self.settings), self.watched.clone());
+        let (connector, watched) = (Arc::clone(&self.connector), self.watched.clone());
         let life = Arc::clone(&self.life);
         let connecting = async move {
             let start = async {
                 sleep_until(not_before).await;
                 // Never two at a time: they could stand in each other's way.
                 watched.alive.none_left().await;
-                connect_in_time(&settings, &watched).await
+                connector.connect(&watched).await
             };
             let result = tokio::select! {
                 biased;
-                () = watched.alive.closing() => Err(STOPPED.to_owned()),
+                () = watched.alive.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
                 result = start => result,
             };
             let mut life = lock(&life);
@@ -121,10 +124,10 @@ impl StdioServer {
                     info!(protocol = session.about.protocol, "connected");
                     life.connected();
                 }
-                Err(reason) => {
+                Err(fault) => {
                     // No warning: whoever waits for the server is told.
-                    info!(reason, "not connected");
-                    life.failed(reason);
+                    info!(reason = %fault, "not connected");
+                    life.failed(fault.clone());
                 }
             }
             drop(life);
@@ -135,11 +138,11 @@ impl StdioServer {
 
     /// Notes that the server has died, once, however many calls were in flight.
     fn note_death(&self, session: &Session) {
-        if let Some(reason) = session.connection.gone()
+        if let Some(fault) = session.connection.gone()
             && session.connection.mourn()
         {
-            self.span.in_scope(|| info!(reason, "gone"));
-            lock(&self.life).failed(&reason);
+            self.span.in_scope(|| info!(reason = %fault, "gone"));
+            lock(&self.life).failed(fault);
         }
     }
 
@@ -168,9 +171,9 @@ impl StdioServer {
     }
 }
 
-impl Backend for StdioServer {
+impl Backend for Server {
     fn name(&self) -> &ServerName {
-        &self.settings.name
+        &self.name
     }
 
     fn state(&self) -> ServerState {
@@ -186,12 +189,12 @@ impl Backend for StdioServer {
             },
             (Some(link), _) => match link.peek() {
                 Some(Ok(session)) => {
-                    ServerState::Failed(session.connection.gone().unwrap_or_default())
+                    session.connection.gone().map_or(ServerState::Connected, |fault| fault.state())
                 }
-                Some(Err(reason)) => ServerState::Failed(reason.clone()),
+                Some(Err(fault)) => fault.state(),
                 None => ServerState::Connecting,
             },
-            (None, Some(reason)) => ServerState::Failed(reason.clone()),
+            (None, Some(fault)) => fault.state(),
             (None, None) => ServerState::Idle,
         }
     }
@@ -237,7 +240,7 @@ impl Backend for StdioServer {
     }
 }
 
-impl Drop for StdioServer {
+impl Drop for Server {
     fn drop(&mut self) {
         // A list that is being read holds on to the session, and would hold on to the process.
         self.watched.alive.stop();
@@ -262,10 +265,21 @@ impl Life {
         self.unread.retain(|(unread, _)| *unread != listing);
     }
 
-    fn failed(&mut self, reason: &str) {
+    fn failed(&mut self, fault: Fault) {
         self.failures = self.failures.saturating_add(1);
-        self.not_before = Instant::now() + wait_after(self.failures - 1, fastrand::f64());
-        self.failure = Some(reason.to_owned());
+        let mut wait = wait_after(self.failures - 1, fastrand::f64());
+        if let Fault::RateLimited(Some(asked)) = &fault {
+            wait = wait.max(*asked).min(LONGEST_WAIT);
+        }
+        self.not_before = Instant::now() + wait;
+        self.failure = Some(fault);
+    }
+
+    /// Whether it failed lately in a way that waiting does not change: whoever calls meanwhile is
+    /// told so at once, and the server is not asked.
+    fn would_fail_again(&self) -> bool {
+        let failed = self.link.as_ref().and_then(Shared::peek);
+        matches!(failed, Some(Err(fault)) if fault.lasts()) && Instant::now() < self.not_before
     }
 }
 
@@ -280,57 +294,4 @@ fn is_usable(link: &Link) -> bool {
         Some(Ok(session)) => session.connection.gone().is_none(),
         Some(Err(_)) => false,
     }
-}
-
-async fn connect_in_time(
-    settings: &Arc<StdioSettings>,
-    watched: &Watched,
-) -> Result<Arc<Session>, String> {
-    let limit = settings.startup_timeout;
-    match timeout(limit, connect(settings, watched)).await {
-        Ok(result) => result,
-        Err(_) => Err(match watched.ring.last() {
-            Some(line) => format!("it did not answer within {limit:?}; its last words: {line}"),
-            None => format!("it did not answer within {limit:?}"),
-        }),
-    }
-}
-
-async fn connect(settings: &Arc<StdioSettings>, watched: &Watched) -> Result<Arc<Session>, String> {
-    match attempt(settings, watched, settings.era).await {
-        // Some servers end when the first message is not the one they expect.
-        Err(HandshakeError::DiedInProbe(_)) => {
-            watched.alive.none_left().await;
-            attempt(settings, watched, Era::Legacy).await.map_err(|error| error.to_string())
-        }
-        result => result.map_err(|error| error.to_string()),
-    }
-}
-
-async fn attempt(
-    settings: &Arc<StdioSettings>,
-    watched: &Watched,
-    era: Era,
-) -> Result<Arc<Session>, HandshakeError> {
-    let stopped = || HandshakeError::Failed(STOPPED.to_owned());
-    let living = watched.alive.one().ok_or_else(stopped)?;
-    watched.ring.begin();
-    let spawned = spawn(settings).map_err(|error| {
-        HandshakeError::Failed(format!("{error}; {}", error.hint(&settings.name)))
-    })?;
-    let lists = Arc::new(Lists::default());
-    let asked = Asked {
-        server: settings.name.clone(),
-        roots: settings.roots.clone().into(),
-        elicitation: settings.elicitation,
-    };
-    let changed = {
-        let lists = Arc::clone(&lists);
-        Box::new(move |listing| lists.forget(listing))
-    };
-    let (for_inbound, masker) = (asked.clone(), Arc::clone(&watched.masker));
-    let inbound = |out, pending| Inbound::new(for_inbound, out, pending, masker, changed);
-    let connection = Connection::open(&settings.name, spawned, living, watched.clone(), inbound);
-    let hello = shake_hands(&connection, settings, era).await?;
-    Ok(Arc::new(Session::new(Arc::clone(settings), connection, hello, asked, lists)))
 }

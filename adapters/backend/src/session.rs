@@ -12,19 +12,19 @@ use futures::FutureExt;
 use futures::future::Shared;
 use tracing::{Instrument, debug};
 
-use crate::connection::{Connection, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError};
 use crate::handshake::{Hello, modern_meta};
 use crate::inbound::Asked;
 use crate::listing;
-use crate::settings::StdioSettings;
+use crate::settings::Terms;
 
 /// How often one call may ask for further input.
 const MAX_ROUNDS: usize = 10;
 
 /// A server that is connected.
 pub(crate) struct Session {
-    pub(crate) settings: Arc<StdioSettings>,
-    pub(crate) connection: Connection,
+    pub(crate) settings: Arc<Terms>,
+    pub(crate) connection: Arc<dyn Channel>,
     pub(crate) about: Arc<About>,
     modern: bool,
     asked: Asked,
@@ -54,8 +54,8 @@ impl Lists {
 
 impl Session {
     pub(crate) fn new(
-        settings: Arc<StdioSettings>,
-        connection: Connection,
+        settings: Arc<Terms>,
+        connection: Arc<dyn Channel>,
         hello: Hello,
         asked: Asked,
         lists: Arc<Lists>,
@@ -180,6 +180,28 @@ impl Session {
         params: &Json,
         operator: &Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
+        let mut reply = self.send_once(ticket, params, operator).await?;
+        if let Reply::Error(error) = &reply
+            && error.code == protocol::HEADER_MISMATCH
+        {
+            // The tool has other headers than we know of. The call was refused unread, and the
+            // list says what they are now.
+            self.lists.forget(Listing::Tools);
+            listing::read(self, Listing::Tools).await?;
+            reply = self.send_once(ticket, params, operator).await?;
+        }
+        match reply {
+            Reply::Result(result) => Ok(result),
+            Reply::Error(error) => Err(self.refused(&error)),
+        }
+    }
+
+    async fn send_once(
+        &self,
+        ticket: &Ticket,
+        params: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Reply, CallError> {
         let id = self.connection.next_id();
         let params = self.with_meta(params, id)?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
@@ -187,10 +209,7 @@ impl Session {
         let request = Request { id, method, params: &params, limit, operator };
         let reply = self.connection.request(request).await;
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
-        match reply.map_err(|error| self.request_failed(error, may_run))? {
-            Reply::Result(result) => Ok(result),
-            Reply::Error(error) => Err(self.refused(&error)),
-        }
+        reply.map_err(|error| self.request_failed(error, may_run))
     }
 
     /// Adds our own metadata to what the client sent, which stays as it is otherwise.
@@ -253,6 +272,7 @@ impl Session {
     fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
         let server = self.settings.name.clone();
         match (error, may_run) {
+            (RequestError::Refused(fault), _) => fault.into_error(&server),
             (RequestError::NotSent(reason), _) | (RequestError::Gone(reason), MayRun::No) => {
                 CallError::Unreachable { server, reason }
             }

@@ -1,4 +1,4 @@
-//! What the configuration says of one stdio server, ready to be used.
+//! What the configuration says of one server, ready to be used.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,6 +35,65 @@ pub struct StdioSettings {
     pub keeper: PathBuf,
 }
 
+/// Where a server is and how to talk to it.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Its name.
+    pub name: ServerName,
+    /// Its address: `https://`, `http://`, or a socket and the path behind it as in
+    /// `unix:///run/mcp.sock:/mcp`. It may carry a token.
+    pub url: Secret<String>,
+    /// Headers sent with every request.
+    pub headers: Vec<(String, Secret<String>)>,
+    /// Further values that must not appear in anything we show.
+    pub secrets: Vec<Secret<String>>,
+    /// Which of the two transports to try.
+    pub prefer: Prefer,
+    /// How long it may take to say who it is.
+    pub startup_timeout: Duration,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+    /// Which era of the protocol to speak.
+    pub era: Era,
+    /// The folders that it is told to work in.
+    pub roots: Vec<Root>,
+    /// Whether it may ask the operator anything.
+    pub elicitation: Elicitation,
+}
+
+/// How a server is reached and how to talk to it.
+#[derive(Clone, Debug)]
+pub enum Settings {
+    /// As a child, over its standard streams.
+    Stdio(StdioSettings),
+    /// Over HTTP.
+    Http(HttpSettings),
+}
+
+/// Which of the two transports over HTTP to try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefer {
+    /// Streamable HTTP and nothing else.
+    Http,
+    /// Streamable HTTP, then the older one with server-sent events.
+    #[default]
+    HttpThenSse,
+    /// The older one with server-sent events, then streamable HTTP.
+    SseThenHttp,
+    /// The older one with server-sent events and nothing else.
+    Sse,
+}
+
+/// What every way to talk to a server needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) name: ServerName,
+    pub(crate) startup_timeout: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) roots: Vec<Root>,
+    pub(crate) elicitation: Elicitation,
+}
+
 /// Which era of the protocol to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {
@@ -64,4 +123,57 @@ pub struct Root {
     pub uri: String,
     /// For people.
     pub name: String,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    pub(crate) fn terms(&self) -> Terms {
+        match self {
+            Self::Stdio(stdio) => Terms {
+                name: stdio.name.clone(),
+                startup_timeout: stdio.startup_timeout,
+                timeout: stdio.timeout,
+                roots: stdio.roots.clone(),
+                elicitation: stdio.elicitation,
+            },
+            Self::Http(http) => Terms {
+                name: http.name.clone(),
+                startup_timeout: http.startup_timeout,
+                timeout: http.timeout,
+                roots: http.roots.clone(),
+                elicitation: http.elicitation,
+            },
+        }
+    }
+
+    /// Values that must not appear in anything we show.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let reveal = |secret: &Secret<String>| secret.reveal().clone();
+        match self {
+            Self::Stdio(stdio) => stdio.secrets.iter().map(reveal).collect(),
+            Self::Http(http) => {
+                let headers = http.headers.iter().map(|(_, value)| reveal(value));
+                let mut secrets: Vec<String> = headers.collect();
+                // A server may repeat the token without the word before it.
+                let words = secrets.iter().filter_map(|value| value.split_once(' '));
+                let tokens: Vec<String> = words.map(|(_, token)| token.to_owned()).collect();
+                secrets.extend(tokens);
+                secrets.extend(http.secrets.iter().map(reveal));
+                secrets
+            }
+        }
+    }
+}
+
+impl From<StdioSettings> for Settings {
+    fn from(settings: StdioSettings) -> Self {
+        Self::Stdio(settings)
+    }
+}
+
+impl From<HttpSettings> for Settings {
+    fn from(settings: HttpSettings) -> Self {
+        Self::Http(settings)
+    }
 }

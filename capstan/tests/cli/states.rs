@@ -107,17 +107,19 @@ fn a_broken_entry_breaks_its_own_server_only() {
 }
 
 #[test]
-fn kinds_that_are_not_spoken_yet_fail_with_the_reason() {
+fn servers_that_are_not_there_and_kinds_that_are_not_spoken_fail_with_the_reason() {
     let world = with(
-        "[servers.h]\nurl = \"https://example.com/mcp\"\n\n\
-         [servers.s]\ntype = \"sse\"\nurl = \"https://example.com/sse\"\n\n\
+        "[servers.h]\nurl = \"http://127.0.0.1:1/mcp\"\n\n\
+         [servers.s]\ntype = \"sse\"\nurl = \"http://127.0.0.1:1/sse\"\n\n\
          [servers.c]\ntype = \"cli\"\ncommand = \"git\"\n",
     );
     let listed = ok_json(&world, "list");
     assert_eq!(column(&listed, "transport"), ["http", "sse", "cli"]);
     assert_eq!(column(&listed, "state"), ["failed"; 3]);
-    for error in column(&listed, "error") {
-        says(&error, "this version does not speak");
+    let errors = column(&listed, "error");
+    let reasons = ["no connection", "no connection", "this version does not speak `cli`"];
+    for (error, reason) in errors.iter().zip(reasons) {
+        says(error, reason);
     }
 }
 

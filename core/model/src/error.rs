@@ -78,6 +78,32 @@ pub enum CallError {
         /// Whether trying again could run a write twice.
         may_have_run: bool,
     },
+    /// The server wants a login, or refuses the one that it got.
+    #[error("server `{server}` refuses us: {reason}")]
+    Unauthorized {
+        /// The server asked.
+        server: ServerName,
+        /// Its words.
+        reason: String,
+    },
+    /// The server takes no more calls for a while.
+    #[error("server `{server}` takes no more calls for now")]
+    RateLimited {
+        /// The server asked.
+        server: ServerName,
+        /// When it may take some again, where it says so.
+        retry_after: Option<Duration>,
+    },
+    /// The server answered with an HTTP status and nothing that MCP knows.
+    #[error("server `{server}` answered with HTTP status {status}: {reason}")]
+    Status {
+        /// The server asked.
+        server: ServerName,
+        /// The status.
+        status: u16,
+        /// Its words, or ours for the status.
+        reason: String,
+    },
     /// The server answered with a JSON-RPC error.
     #[error("server `{server}` answered with error {code}: {message}")]
     Server {
@@ -144,6 +170,9 @@ impl CallError {
             Self::QuotaExceeded { .. } => ErrorCode::QuotaBlocked,
             Self::Unreachable { .. } | Self::TimedOut { .. } => ErrorCode::Transient,
             Self::OutcomeUnknown { .. } => ErrorCode::OutcomeUnknown,
+            Self::Unauthorized { .. } => ErrorCode::AuthFailure,
+            Self::RateLimited { .. } => ErrorCode::RateLimited,
+            Self::Status { status, .. } => code_of_status(*status),
             Self::Server { code, .. } => code_of_json_rpc(*code),
             Self::AnswerTooLarge { .. } | Self::Protocol { .. } => ErrorCode::ServerError,
         }
@@ -153,6 +182,8 @@ impl CallError {
     pub fn retryable(&self) -> bool {
         match self {
             Self::TimedOut { may_have_run, .. } => !may_have_run,
+            // Only this status says that the call was not even looked at.
+            Self::Status { status, .. } => *status == 503,
             // What a server says failed inside it may have happened in part.
             Self::Server { .. } | Self::AnswerTooLarge { .. } | Self::Protocol { .. } => false,
             Self::Unknown { .. }
@@ -161,6 +192,8 @@ impl CallError {
             | Self::NotApproved { .. }
             | Self::QuotaExceeded { .. }
             | Self::Unreachable { .. }
+            | Self::Unauthorized { .. }
+            | Self::RateLimited { .. }
             | Self::OutcomeUnknown { .. } => self.code().retryable(),
         }
     }
@@ -193,7 +226,19 @@ impl CallError {
             Self::AnswerTooLarge { .. } => {
                 Some("raise `max_answer` under `[screen]`, or ask for less".to_owned())
             }
-            Self::Server { .. } | Self::Protocol { .. } => None,
+            Self::Unauthorized { server, .. } => {
+                Some(format!("check `headers` under `[servers.{server}]`"))
+            }
+            Self::RateLimited { retry_after: Some(wait), .. } => {
+                Some(format!("try again in {wait:?}"))
+            }
+            Self::Status { server, status: 300..=499, .. } => {
+                Some(format!("check `url` under `[servers.{server}]`"))
+            }
+            Self::RateLimited { retry_after: None, .. }
+            | Self::Status { .. }
+            | Self::Server { .. }
+            | Self::Protocol { .. } => None,
         }
     }
 }
@@ -203,6 +248,18 @@ fn code_of_json_rpc(code: i64) -> ErrorCode {
     match code {
         -32602 | -32600 => ErrorCode::InvalidInput,
         -32601 | -32002 => ErrorCode::NotFound,
+        _ => ErrorCode::ServerError,
+    }
+}
+
+/// The class of an HTTP status that came instead of an answer.
+fn code_of_status(status: u16) -> ErrorCode {
+    match status {
+        401 | 403 | 407 => ErrorCode::AuthFailure,
+        404 | 410 => ErrorCode::NotFound,
+        429 => ErrorCode::RateLimited,
+        408 | 425 | 502..=504 => ErrorCode::Transient,
+        400..=499 => ErrorCode::InvalidInput,
         _ => ErrorCode::ServerError,
     }
 }
@@ -259,6 +316,24 @@ mod tests {
         ];
         for (code, expected) in classes {
             assert_eq!(code_of_json_rpc(code), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_http_status_gets_its_class_and_only_one_is_worth_a_retry() {
+        let classes = [
+            (307, ErrorCode::ServerError, false),
+            (400, ErrorCode::InvalidInput, false),
+            (404, ErrorCode::NotFound, false),
+            (410, ErrorCode::NotFound, false),
+            (500, ErrorCode::ServerError, false),
+            (502, ErrorCode::Transient, false),
+            (503, ErrorCode::Transient, true),
+        ];
+        for (status, code, retryable) in classes {
+            let server: ServerName = "s".parse().unwrap();
+            let error = CallError::Status { server, status, reason: String::new() };
+            assert_eq!((error.code(), error.retryable()), (code, retryable), "{status}");
         }
     }
 

@@ -29,3 +29,9 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 
 /// JSON-RPC: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
+
+/// MCP 2026-07-28: the revision is not spoken here; `data.supported` lists the others.
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// JSON-RPC: the headers of a request do not fit its body.
+pub const HEADER_MISMATCH: i64 = -32020;

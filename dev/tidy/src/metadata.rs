@@ -1,5 +1,6 @@
 //! Asks cargo about our crates and the crates they use.
 
+use std::collections::HashMap;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -31,6 +32,8 @@ pub struct Package {
     pub manifest_path: String,
     /// What its manifest asks for.
     pub dependencies: Vec<Dependency>,
+    /// What each of its features switches on.
+    pub features: HashMap<String, Vec<String>>,
 }
 
 /// A line of a manifest's tables of dependencies, of any platform.
@@ -41,6 +44,10 @@ pub struct Dependency {
     /// In which table it stands.
     #[serde(deserialize_with = "kind")]
     pub kind: DependencyKind,
+    /// Whether it is used only when a feature says so.
+    pub optional: bool,
+    /// The name that the manifest gives it, when that is another one.
+    pub rename: Option<String>,
 }
 
 /// Which table of the manifest a dependency stands in.
@@ -68,6 +75,8 @@ pub struct Node {
     pub id: String,
     /// The ids of what it uses.
     pub dependencies: Vec<String>,
+    /// Its features that are switched on.
+    pub features: Vec<String>,
 }
 
 /// Asks cargo, without touching the network or the lock file.
@@ -100,17 +109,32 @@ impl Metadata {
     pub fn users(&self, package: &Package) -> Vec<&str> {
         let users =
             self.resolve.nodes.iter().filter(|node| node.dependencies.contains(&package.id));
-        users.filter_map(|node| self.name(&node.id)).collect()
-    }
-
-    fn name(&self, id: &str) -> Option<&str> {
-        self.packages.iter().find(|package| package.id == id).map(|package| package.name.as_str())
+        let users = users.filter_map(|node| {
+            let user = self.packages.iter().find(|user| user.id == node.id)?;
+            user.builds_with(&package.name, &node.features).then_some(user.name.as_str())
+        });
+        users.collect()
     }
 }
 
 // === impl Package ===
 
 impl Package {
+    /// Whether the crate is built with this dependency when these features are on.
+    ///
+    /// Cargo's answer lists an optional dependency as soon as a feature has `name?/…`, which by
+    /// itself switches nothing on.
+    fn builds_with(&self, dependency: &str, features: &[String]) -> bool {
+        let mut asked = self.dependencies.iter().filter(|asked| asked.name == dependency);
+        asked.any(|asked| {
+            let name = asked.rename.as_deref().unwrap_or(&asked.name);
+            let (plain, deep) = (format!("dep:{name}"), format!("{name}/"));
+            let turns_on = |item: &String| *item == plain || item.starts_with(&deep);
+            let on = |feature| self.features.get(feature).is_some_and(|on| on.iter().any(turns_on));
+            !asked.optional || features.iter().any(on)
+        })
+    }
+
     /// The crate's folder, from the root of the repository; `None` for a crate that is not ours.
     pub fn folder(&self) -> Option<String> {
         let root = tree::root().canonicalize().ok()?;
@@ -125,5 +149,30 @@ fn kind<'de, D: serde::Deserializer<'de>>(input: D) -> Result<DependencyKind, D:
         Some("dev") => Ok(DependencyKind::Dev),
         Some("build") => Ok(DependencyKind::Build),
         Some(other) => Err(serde::de::Error::custom(format!("unknown kind `{other}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optional_dependency_counts_only_when_a_feature_switches_it_on() {
+        let package: Package = serde_json::from_value(serde_json::json!({
+            "id": "p", "name": "p", "license": null, "source": null, "manifest_path": "",
+            "dependencies": [
+                {"name": "always", "kind": null, "optional": false, "rename": null},
+                {"name": "real", "kind": null, "optional": true, "rename": "mine"},
+                {"name": "weak", "kind": null, "optional": true, "rename": null},
+            ],
+            "features": {"mine": ["dep:mine"], "deep": ["mine/x"], "loose": ["weak?/x"]},
+        }))
+        .unwrap();
+        let on = |name, features: &[&str]| {
+            let features: Vec<String> = features.iter().map(ToString::to_string).collect();
+            package.builds_with(name, &features)
+        };
+        assert!(on("always", &[]) && on("real", &["mine"]) && on("real", &["deep"]));
+        assert!(!on("real", &["loose"]) && !on("weak", &["loose"]) && !on("other", &["mine"]));
     }
 }

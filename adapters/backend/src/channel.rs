@@ -1,0 +1,63 @@
+//! The way to a server, whatever it is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::ports::{BoxFuture, Item, Operator};
+use capstan_wire::{Json, Reply};
+
+use crate::fault::Fault;
+
+/// Carries messages to a connected server and back.
+pub(crate) trait Channel: Send + Sync {
+    /// An id for the next request.
+    fn next_id(&self) -> u64;
+
+    /// Why the server is gone; `None` while it is there.
+    fn gone(&self) -> Option<Fault>;
+
+    /// Whether the server is gone and this is the first time that anybody asks.
+    fn mourn(&self) -> bool;
+
+    /// Is told which revision of the protocol is spoken from now on.
+    fn agree(&self, revision: &str);
+
+    /// Tells the server something.
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()>;
+
+    /// Asks the server and waits for its reply, for as long as the request says since the last
+    /// sign of progress.
+    ///
+    /// When the future is dropped the server is told that nobody waits any more.
+    fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>>;
+
+    /// Sends a request whose reply nobody waits for, such as a subscription.
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()>;
+
+    /// Looks through the tools of the server and leaves out those that cannot be called this way.
+    fn sift(&self, tools: Vec<Item>) -> Vec<Item>;
+}
+
+/// What is asked, and for how long an answer is waited for.
+pub(crate) struct Request<'a> {
+    /// From [`Channel::next_id`].
+    pub(crate) id: u64,
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a Json,
+    pub(crate) limit: Duration,
+    /// Whom progress and questions of the server go to.
+    pub(crate) operator: Option<Arc<dyn Operator>>,
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestError {
+    /// The server was gone before the request could be sent.
+    NotSent(String),
+    /// The server went away after the request was sent.
+    Gone(String),
+    /// The server did not reply in time.
+    TimedOut(Duration),
+    /// Something else than a reply came back.
+    Refused(Fault),
+}

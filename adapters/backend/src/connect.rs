@@ -1,0 +1,301 @@
+//! Makes connections: the only place from which a process is started or an address is reached.
+//!
+//! Whatever is to be checked before anything leaves the machine is checked here, in [`client`] for
+//! addresses and in `Connector::start` for programs.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use tracing::debug;
+
+use crate::channel::Channel;
+use crate::connection::{Connection, Watched};
+use crate::fault::Fault;
+use crate::handshake::{HandshakeError, shake_hands};
+use crate::http::HttpChannel;
+use crate::inbound::{Asked, Inbound};
+use crate::link::Opening;
+use crate::session::{Lists, Session};
+use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
+use crate::spawn::spawn;
+use crate::sse::SseChannel;
+use crate::web::Web;
+
+/// Why a server that was closed is not there.
+pub(crate) const STOPPED: &str = "it was stopped";
+
+/// How long the way to a server may take to come about.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a connection that nobody uses is kept.
+const KEEP: Duration = Duration::from_secs(30);
+
+/// Connects to one server, again and again.
+pub(crate) struct Connector {
+    settings: Settings,
+    terms: Arc<Terms>,
+    /// Outlives a connection, so that what it keeps open is used by the next.
+    web: OnceCell<Web>,
+}
+
+/// Where a server on the web is.
+#[derive(Debug, PartialEq, Eq)]
+struct Address {
+    url: Url,
+    /// The socket that leads there, for one on this machine.
+    socket: Option<PathBuf>,
+}
+
+/// One of the two transports over HTTP.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Streamable,
+    Sse,
+}
+
+// === impl Connector ===
+
+impl Connector {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let terms = Arc::new(settings.terms());
+        Self { settings, terms, web: OnceCell::new() }
+    }
+
+    /// Connects within the time that a start may take.
+    pub(crate) async fn connect(&self, watched: &Watched) -> Result<Arc<Session>, Fault> {
+        let limit = self.terms.startup_timeout;
+        let connecting = async {
+            match &self.settings {
+                Settings::Stdio(settings) => self.stdio(settings, watched).await,
+                Settings::Http(settings) => self.http(settings, watched).await,
+            }
+        };
+        match timeout(limit, connecting).await {
+            Ok(Ok(session)) => Ok(session),
+            Ok(Err(HandshakeError::Failed(fault))) => Err(fault),
+            Ok(Err(HandshakeError::DiedInProbe(reason))) => Err(Fault::Unreachable(reason)),
+            Err(_) => Err(Fault::Unreachable(match watched.ring.last() {
+                Some(line) => format!("it did not answer within {limit:?}; its last words: {line}"),
+                None => format!("it did not answer within {limit:?}"),
+            })),
+        }
+    }
+
+    async fn stdio(
+        &self,
+        settings: &StdioSettings,
+        watched: &Watched,
+    ) -> Result<Arc<Session>, HandshakeError> {
+        match self.start(settings, watched, settings.era).await {
+            // Some servers end when the first message is not the one they expect.
+            Err(HandshakeError::DiedInProbe(_)) => {
+                watched.alive.none_left().await;
+                self.start(settings, watched, Era::Legacy).await
+            }
+            result => result,
+        }
+    }
+
+    async fn start(
+        &self,
+        settings: &StdioSettings,
+        watched: &Watched,
+        era: Era,
+    ) -> Result<Arc<Session>, HandshakeError> {
+        let living = watched.alive.one().ok_or_else(stopped)?;
+        watched.ring.begin();
+        let spawned = spawn(settings).map_err(|error| {
+            let reason = format!("{error}; {}", error.hint(&settings.name));
+            HandshakeError::Failed(Fault::Unreachable(reason))
+        })?;
+        let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
+        let changed = {
+            let lists = Arc::clone(&lists);
+            Box::new(move |listing| lists.forget(listing))
+        };
+        let (for_inbound, masker) = (asked.clone(), Arc::clone(&watched.masker));
+        let inbound = |out, pending| Inbound::new(for_inbound, out, pending, masker, changed);
+        let connection =
+            Connection::open(&settings.name, spawned, living, watched.clone(), inbound);
+        let connection: Arc<dyn Channel> = Arc::new(connection);
+        let hello = shake_hands(&*connection, &self.terms, era).await?;
+        Ok(Arc::new(Session::new(Arc::clone(&self.terms), connection, hello, asked, lists)))
+    }
+
+    async fn http(
+        &self,
+        settings: &HttpSettings,
+        watched: &Watched,
+    ) -> Result<Arc<Session>, HandshakeError> {
+        let (first, second) = match settings.prefer {
+            Prefer::Http => (Way::Streamable, None),
+            Prefer::HttpThenSse => (Way::Streamable, Some(Way::Sse)),
+            Prefer::SseThenHttp => (Way::Sse, Some(Way::Streamable)),
+            Prefer::Sse => (Way::Sse, None),
+        };
+        let fault = match (self.reach(settings, watched, first).await, second) {
+            (Err(HandshakeError::Failed(fault)), Some(_)) if is_other_way(&fault, first) => fault,
+            (result, _) => return result,
+        };
+        debug!(%fault, "tried the other transport over HTTP");
+        watched.alive.none_left().await;
+        match (self.reach(settings, watched, second.unwrap_or(first)).await, first) {
+            // Neither way is there; what streamable HTTP says is the more telling.
+            (
+                Err(HandshakeError::Failed(Fault::Status { .. } | Fault::NotMcp(_))),
+                Way::Streamable,
+            ) => Err(HandshakeError::Failed(fault)),
+            (result, _) => result,
+        }
+    }
+
+    async fn reach(
+        &self,
+        settings: &HttpSettings,
+        watched: &Watched,
+        way: Way,
+    ) -> Result<Arc<Session>, HandshakeError> {
+        let failed = |reason| HandshakeError::Failed(Fault::Unreachable(reason));
+        let web = async { web(settings, watched) };
+        let web = self.web.get_or_try_init(|| web).await.map_err(failed)?;
+        let living = watched.alive.one().ok_or_else(stopped)?;
+        let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
+        let for_changed = Arc::clone(&lists);
+        let opening = Opening {
+            web: web.clone(),
+            asked: asked.clone(),
+            changed: Box::new(move |listing| for_changed.forget(listing)),
+            living,
+            watched: watched.clone(),
+            limit: settings.timeout,
+        };
+        let (channel, era): (Arc<dyn Channel>, Era) = match way {
+            Way::Streamable => (Arc::new(HttpChannel::open(opening)), settings.era),
+            Way::Sse => {
+                let channel = SseChannel::open(opening).await.map_err(HandshakeError::Failed)?;
+                (Arc::new(channel), Era::Legacy)
+            }
+        };
+        let hello = shake_hands(&*channel, &self.terms, era).await?;
+        Ok(Arc::new(Session::new(Arc::clone(&self.terms), channel, hello, asked, lists)))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked {
+            server: self.terms.name.clone(),
+            roots: self.terms.roots.clone().into(),
+            elicitation: self.terms.elicitation,
+        }
+    }
+}
+
+fn stopped() -> HandshakeError {
+    HandshakeError::Failed(Fault::Unreachable(STOPPED.to_owned()))
+}
+
+/// Whether what came back means that the server may speak the other transport.
+fn is_other_way(fault: &Fault, tried: Way) -> bool {
+    match (fault, tried) {
+        (Fault::Status { status, .. }, Way::Streamable) => matches!(status, 400 | 404 | 405),
+        (Fault::Status { status, .. }, Way::Sse) => (400..500).contains(status),
+        (Fault::NotMcp(_), Way::Sse) => true,
+        (Fault::NotMcp(_), Way::Streamable)
+        | (
+            Fault::Unreachable(_) | Fault::Login(_) | Fault::Forbidden(_) | Fault::RateLimited(_),
+            Way::Streamable | Way::Sse,
+        ) => false,
+    }
+}
+
+fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
+    let address = Address::parse(settings.url.reveal())?;
+    let client = client(&address)?;
+    Web::new(client, address.url, &settings.headers, Arc::clone(&watched.masker))
+}
+
+/// The client through which every request to an address leaves.
+fn client(address: &Address) -> Result<reqwest::Client, String> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("capstan/", env!("CARGO_PKG_VERSION")))
+        .referer(false)
+        // Followed by `Web`, which knows where credentials may go.
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_LIMIT)
+        .pool_idle_timeout(KEEP);
+    if let Some(socket) = &address.socket {
+        builder = builder.unix_socket(socket.as_path());
+    }
+    if address.socket.is_some() || is_loopback(&address.url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
+}
+
+/// Whether an address is on this machine, where no proxy can reach it for us.
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+// === impl Address ===
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (url, socket) = match text.strip_prefix("unix://") {
+            Some(rest) => {
+                let (socket, path) = rest.split_once(":/").unwrap_or((rest, ""));
+                (format!("http://localhost/{path}"), Some(PathBuf::from(socket)))
+            }
+            None => (text.to_owned(), None),
+        };
+        let url = Url::parse(&url).map_err(|error| format!("its `url` cannot be read: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("its `url` begins with `{}`, which is no HTTP", url.scheme()));
+        }
+        Ok(Self { url, socket })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_and_the_path_behind_it_are_told_apart() {
+        let cases = [
+            ("unix:///run/a.sock:/mcp", Some("/run/a.sock"), "http://localhost/mcp"),
+            ("unix:///run/a.sock", Some("/run/a.sock"), "http://localhost/"),
+            ("unix:///run/a.sock:/m/x?y=1", Some("/run/a.sock"), "http://localhost/m/x?y=1"),
+            ("https://example.com/mcp", None, "https://example.com/mcp"),
+        ];
+        for (text, socket, url) in cases {
+            let address = Address::parse(text).unwrap();
+            assert_eq!(address.socket, socket.map(PathBuf::from), "{text}");
+            assert_eq!(address.url.as_str(), url, "{text}");
+        }
+        for text in ["", "mcp", "ftp://host/", "file:///etc/passwd", "https://"] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_this_machine_bypass_the_proxy() {
+        for (url, expected) in [
+            ("http://127.0.0.1:1/", true),
+            ("http://[::1]:1/", true),
+            ("http://localhost/", true),
+            ("http://localhost.example.com/", false),
+            ("http://10.0.0.1/", false),
+            ("http://127.0.0.1.example.com/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+}

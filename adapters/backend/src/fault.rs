@@ -1,0 +1,72 @@
+//! Why a server cannot be used, in terms that tell a login from a broken wire.
+
+use std::time::Duration;
+
+use capstan_model::{CallError, ServerName, ServerState};
+
+/// Why a server cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// It cannot be reached, or did not start, or makes no sense.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It wants a login.
+    #[error("it wants a login: {0}")]
+    Login(String),
+    /// It knows us and says no.
+    #[error("it refuses us: {0}")]
+    Forbidden(String),
+    /// It takes no more requests for a while.
+    #[error("it takes no more requests for now")]
+    RateLimited(Option<Duration>),
+    /// It answered with an HTTP status.
+    #[error("it answered with HTTP status {status}: {words}")]
+    Status {
+        /// The status.
+        status: u16,
+        /// Its words, or ours for the status.
+        words: String,
+    },
+    /// What it sent is not what the protocol says.
+    #[error("it sent something that is not MCP: {0}")]
+    NotMcp(String),
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// The error of a call that failed for this.
+    pub(crate) fn into_error(self, server: &ServerName) -> CallError {
+        let server = server.clone();
+        match self {
+            Self::Unreachable(reason) => CallError::Unreachable { server, reason },
+            Self::Login(reason) | Self::Forbidden(reason) => {
+                CallError::Unauthorized { server, reason }
+            }
+            Self::RateLimited(retry_after) => CallError::RateLimited { server, retry_after },
+            Self::Status { status, words } => CallError::Status { server, status, reason: words },
+            Self::NotMcp(problem) => CallError::Protocol { server, problem },
+        }
+    }
+
+    /// The state of a server that failed for this.
+    pub(crate) fn state(&self) -> ServerState {
+        match self {
+            Self::Login(_) => ServerState::NeedsLogin,
+            Self::Unreachable(_)
+            | Self::Forbidden(_)
+            | Self::RateLimited(_)
+            | Self::Status { .. }
+            | Self::NotMcp(_) => ServerState::Failed(self.to_string()),
+        }
+    }
+
+    /// Whether asking again at once would get the same answer, so that nobody needs to wait for it.
+    pub(crate) fn lasts(&self) -> bool {
+        match self {
+            Self::Login(_) | Self::Forbidden(_) | Self::RateLimited(_) => true,
+            Self::Status { status, .. } => *status < 500,
+            Self::Unreachable(_) | Self::NotMcp(_) => false,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
+//!
+//! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
+//! again, [`mirror`] repeats arguments in headers.
+
+mod streams;
+mod mirror;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::ports::{BoxFuture, Item};
+use capstan_wire::{Json, Message, Reply, compose, object, protocol};
+use futures::FutureExt;
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::timeout;
+use tracing::{Instrument, debug, warn};
+
+use self::mirror::{Mirror, encode};
+use crate::channel::{Channel, Request, RequestError};
+use crate::fault::Fault;
+use crate::link::{Link, Opening, Parts, Stop, post_all};
+use crate::minder::take;
+use crate::web::{Body, Came, Order, Refusal, WebError};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// How long the end of a session may take to be told.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A server behind streamable HTTP.
+pub(crate) struct HttpChannel {
+    http: Arc<Http>,
+    _stop: Stop,
+}
+
+struct Http {
+    link: Link,
+    agreed: Mutex<Agreed>,
+    /// The arguments that go into headers, by tool.
+    mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
+}
+
+/// What is agreed with the server.
+#[derive(Clone, Default)]
+struct Agreed {
+    revision: Option<HeaderValue>,
+    session: Option<HeaderValue>,
+}
+
+// === impl HttpChannel ===
+
+impl HttpChannel {
+    /// A way to the server; nothing is sent yet.
+    pub(crate) fn open(opening: Opening) -> Self {
+        let Parts { link, outgoing, minding, stop } = Link::open(opening);
+        let http = Arc::new(Http { link, agreed: Mutex::default(), mirrors: Mutex::default() });
+        let poster = Arc::clone(&http);
+        http.link.spawn(post_all(outgoing, move |line| {
+            let http = Arc::clone(&poster);
+            async move { http.post(line).await }
+        }));
+        let minded = Arc::clone(&http);
+        let minding = async move { minding.mind(&minded.link, minded.goodbye()).await };
+        tokio::spawn(minding.in_current_span());
+        Self { http, _stop: stop }
+    }
+}
+
+impl Channel for HttpChannel {
+    fn next_id(&self) -> u64 {
+        self.http.link.next_id()
+    }
+
+    fn gone(&self) -> Option<Fault> {
+        self.http.link.gone()
+    }
+
+    fn mourn(&self) -> bool {
+        self.http.link.mourn()
+    }
+
+    fn agree(&self, revision: &str) {
+        self.http.agreed().revision = HeaderValue::from_str(revision).ok();
+    }
+
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+        async move {
+            let line = compose::notification(method, params);
+            self.http.link.log(&line);
+            self.http.post(line).await;
+            // From here on the server may speak unasked.
+            if method == "notifications/initialized" {
+                self.http.link.spawn(Arc::clone(&self.http).listen());
+            }
+        }
+        .boxed()
+    }
+
+    fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
+        let exchange = self.http.exchange(request.id, request.method, request.params);
+        self.http.link.ask(request, exchange).boxed()
+    }
+
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()> {
+        self.http.link.spawn(Arc::clone(&self.http).subscribe(method, params.clone()));
+        std::future::ready(()).boxed()
+    }
+
+    fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
+        if !self.http.is_modern() {
+            return tools;
+        }
+        let mut mirrors = HashMap::new();
+        let mut good = Vec::with_capacity(tools.len());
+        for tool in tools {
+            match mirror::read(&tool.definition) {
+                Ok(of_tool) if of_tool.is_empty() => good.push(tool),
+                Ok(of_tool) => {
+                    mirrors.insert(tool.name.clone(), of_tool.into());
+                    good.push(tool);
+                }
+                Err(problem) => {
+                    let tool = tool.name;
+                    warn!(tool, %problem, "one of its tools cannot be called and is left out");
+                }
+            }
+        }
+        *self.http.mirrors.lock().unwrap_or_else(PoisonError::into_inner) = mirrors;
+        good
+    }
+}
+
+// === impl Http ===
+
+impl Http {
+    fn agreed(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_modern(&self) -> bool {
+        self.agreed().revision.as_ref().is_some_and(|revision| revision == protocol::MODERN)
+    }
+
+    /// Sends a request and sees to it that its reply reaches whoever waits for it.
+    async fn exchange(
+        self: &Arc<Self>,
+        id: u64,
+        method: &str,
+        params: &Json,
+    ) -> Result<(), RequestError> {
+        let line = compose::request(id, method, Some(params));
+        self.link.log(&line);
+        let headers = self.headers(method, params);
+        let in_session = headers.contains_key(SESSION);
+        let came = match self.link.web.send(self.order(headers, line)).await {
+            Ok(came) => came,
+            Err(WebError::Refused(refusal)) if in_session && is_session_lost(&refusal) => {
+                let reason = "its session has ended".to_owned();
+                self.link.lose(Fault::Unreachable(reason.clone()));
+                return Err(RequestError::NotSent(reason));
+            }
+            Err(WebError::Refused(refusal)) => return self.refused(id, method, refusal),
+            Err(error) => return Err(self.link.failed(error)),
+        };
+        if method == "initialize" {
+            self.agreed().session = came.headers.get(SESSION).cloned();
+        }
+        match came.body {
+            Body::Json(body) => self.take_reply(id, &body).await,
+            Body::Events(events) => self.follow(id, events).await,
+            Body::Nothing => {
+                Err(RequestError::Refused(Fault::NotMcp("a request got no answer".to_owned())))
+            }
+        }
+    }
+
+    fn order(&self, headers: HeaderMap, line: Vec<u8>) -> Order {
+        let url = self.link.web.url().clone();
+        Order { method: Method::POST, url, headers, body: line.into() }
+    }
+
+    async fn take_reply(&self, id: u64, body: &Bytes) -> Result<(), RequestError> {
+        take(body, &self.link.inbound, Some(id)).await;
+        if !self.link.waits_for(id) {
+            return Ok(());
+        }
+        let problem = || Fault::NotMcp("an answer has no reply to the request in it".to_owned());
+        let error = error_in(body).ok_or_else(|| RequestError::Refused(problem()))?;
+        // The server could not read the id; there is only one it can mean.
+        self.link.answer(id, error);
+        Ok(())
+    }
+
+    /// A refusal whose body is a JSON-RPC error is a reply like any other.
+    fn refused(&self, id: u64, method: &str, refusal: Refusal) -> Result<(), RequestError> {
+        // What a handshake is refused with decides which transport is tried next.
+        if method != "initialize"
+            && let Fault::Status { .. } = refusal.fault
+            && let Some(error) = error_in(&refusal.body)
+        {
+            self.link.answer(id, error);
+            return Ok(());
+        }
+        Err(self.link.failed(WebError::Refused(refusal)))
+    }
+
+    /// The headers of a request.
+    fn headers(&self, method: &str, params: &Json) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if method == "server/discover" || self.is_modern() {
+            self.add_modern(&mut headers, method, params);
+        } else if method != "initialize" {
+            self.add_session(&mut headers);
+        }
+        headers
+    }
+
+    fn add_session(&self, headers: &mut HeaderMap) {
+        let Agreed { revision, session } = self.agreed().clone();
+        headers.extend(session.map(|session| (SESSION, session)));
+        headers.extend(revision.map(|revision| (VERSION, revision)));
+    }
+
+    fn add_modern(&self, headers: &mut HeaderMap, method: &str, params: &Json) {
+        headers.insert(VERSION, HeaderValue::from_static(protocol::MODERN));
+        headers.extend(encode(method).map(|method| (METHOD, method)));
+        let key = match method {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            _ => return,
+        };
+        let Some(name) = object::get_string(params, key) else { return };
+        headers.extend(encode(&name).map(|name| (NAME, name)));
+        if method == "tools/call" {
+            let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_tool = mirrors.get(&name).cloned();
+            drop(mirrors);
+            mirror::add(headers, of_tool.as_deref().unwrap_or_default(), params);
+        }
+    }
+
+    /// Sends something that gets no reply. A modern server is told nothing: it notices by itself
+    /// that a stream is closed.
+    async fn post(&self, line: Vec<u8>) {
+        if self.is_modern() {
+            return;
+        }
+        let headers = self.headers("", &Json::empty_object());
+        let sending = self.link.web.send(self.order(headers, line));
+        match timeout(self.link.limit, sending).await {
+            Ok(Ok(Came { .. })) => {}
+            Ok(Err(error)) => debug!(?error, "a message was not taken"),
+            Err(_) => debug!("a message was not taken in time"),
+        }
+    }
+
+    /// Ends the session, if there is one, so that the server need not keep it.
+    async fn goodbye(&self) {
+        if self.agreed().session.is_none() {
+            return;
+        }
+        let mut headers = HeaderMap::new();
+        self.add_session(&mut headers);
+        let url = self.link.web.url().clone();
+        let order = Order { method: Method::DELETE, url, headers, body: Bytes::new() };
+        // Whatever it says: we are gone.
+        drop(timeout(GOODBYE, self.link.web.send(order)).await);
+    }
+}
+
+fn error_in(body: &Bytes) -> Option<Reply> {
+    match Message::parse(body) {
+        Ok(Message::Reply { reply: error @ Reply::Error(_), .. }) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Whether a server no longer knows the session.
+fn is_session_lost(refusal: &Refusal) -> bool {
+    let error = match error_in(&refusal.body) {
+        Some(Reply::Error(error)) => Some(error),
+        Some(Reply::Result(_)) | None => None,
+    };
+    match refusal.status {
+        404 => error.is_none_or(|error| error.code != protocol::METHOD_NOT_FOUND),
+        // Not as the protocol has it, but many servers say it this way after a restart.
+        400 => error.is_some_and(|error| error.message.to_ascii_lowercase().contains("session")),
+        _ => false,
+    }
+}

@@ -1,0 +1,209 @@
+//! Streams of streamable HTTP: the one that a reply comes on, the one of a server that speaks
+//! unasked, and subscriptions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::ports::Listing;
+use capstan_wire::{Json, compose};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use super::Http;
+use crate::backoff::wait_after;
+use crate::channel::RequestError;
+use crate::events::{Event, EventError, Events};
+use crate::fault::Fault;
+use crate::minder::take;
+use crate::web::{Body, Order, WebError};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How often in a row a stream is taken up again without a single event on it.
+const MAX_RESUMPTIONS: u32 = 5;
+
+/// The wait before a stream is taken up again, where the server does not say.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest wait that a server can ask for.
+const MAX_RETRY: Duration = Duration::from_mins(1);
+
+/// How long a stream that has delivered its reply may take to end in good order, so that its
+/// connection can be used again.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Where a stream broke off, and how to go on.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    id: Option<String>,
+    retry: Option<Duration>,
+}
+
+/// Why a stream that nobody waits for does not open.
+enum Closed {
+    /// It will not open.
+    ForGood,
+    /// It may open later.
+    ForNow,
+}
+
+impl Http {
+    /// Reads the stream that the reply to a request comes on. One that breaks off is taken up
+    /// again where the revision and the server know how.
+    pub(super) async fn follow(
+        self: &Arc<Self>,
+        id: u64,
+        mut events: Events,
+    ) -> Result<(), RequestError> {
+        let (mut mark, mut silent) = (Mark::default(), 0);
+        loop {
+            let reason = match events.next().await {
+                Ok(Some(event)) => {
+                    silent = 0;
+                    self.take_event(&event, Some(id)).await;
+                    if self.link.waits_for(id) {
+                        continue;
+                    }
+                    self.link.spawn(Arc::clone(self).drain(events));
+                    return Ok(());
+                }
+                Ok(None) => "its answer ended before it was complete".to_owned(),
+                Err(EventError::Broken(reason)) => reason,
+                Err(EventError::TooLong(limit)) => {
+                    let problem = EventError::TooLong(limit).to_string();
+                    return Err(RequestError::Refused(Fault::NotMcp(problem)));
+                }
+            };
+            mark.note(&events);
+            events = loop {
+                if mark.id.is_none() || self.is_modern() || silent >= MAX_RESUMPTIONS {
+                    return Err(RequestError::Gone(reason));
+                }
+                silent += 1;
+                sleep(mark.wait()).await;
+                match self.take_up(&mark).await {
+                    Ok(events) => break events,
+                    Err(Closed::ForGood) => return Err(RequestError::Gone(reason)),
+                    Err(Closed::ForNow) => {}
+                }
+            };
+        }
+    }
+
+    /// Reads what is left of a stream.
+    async fn drain(self: Arc<Self>, mut events: Events) {
+        let draining = async {
+            while let Ok(Some(event)) = events.next().await {
+                self.take_event(&event, None).await;
+            }
+        };
+        drop(timeout(DRAIN, draining).await);
+    }
+
+    async fn take_event(&self, event: &Event, of: Option<u64>) {
+        match event.name.as_str() {
+            "" | "message" => take(&event.data, &self.link.inbound, of).await,
+            name => debug!(name, "an event that means nothing to us"),
+        }
+    }
+
+    /// Opens a stream, where another one broke off if the mark says so.
+    async fn take_up(&self, mark: &Mark) -> Result<Events, Closed> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        self.add_session(&mut headers);
+        if let Some(id) = &mark.id {
+            let id = HeaderValue::from_str(id).map_err(|_| Closed::ForGood)?;
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let url = self.link.web.url().clone();
+        let order = Order { method: Method::GET, url, headers, body: bytes::Bytes::new() };
+        self.open(order).await
+    }
+
+    async fn open(&self, order: Order) -> Result<Events, Closed> {
+        match self.link.web.send(order).await {
+            Ok(came) => match came.body {
+                Body::Events(events) => Ok(events),
+                Body::Json(_) | Body::Nothing => Err(Closed::ForGood),
+            },
+            Err(WebError::NotSent(_) | WebError::Lost(_)) => Err(Closed::ForNow),
+            Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),
+            Err(WebError::Refused(_) | WebError::NotMcp(_)) => Err(Closed::ForGood),
+        }
+    }
+
+    /// Hears a legacy server that speaks unasked, if it does.
+    pub(super) async fn listen(self: Arc<Self>) {
+        let (mut mark, mut failures) = (Mark::default(), 0);
+        while failures < MAX_RESUMPTIONS {
+            match self.take_up(&mark).await {
+                Ok(events) => {
+                    failures = if self.hear(events, &mut mark).await { 0 } else { failures + 1 };
+                }
+                Err(Closed::ForNow) => failures += 1,
+                Err(Closed::ForGood) => return,
+            }
+            sleep(mark.wait().max(wait_after(failures, 0.0))).await;
+        }
+        debug!("the server's own stream is given up");
+    }
+
+    /// Asks a modern server to tell of changes, again whenever its stream ends.
+    pub(super) async fn subscribe(self: Arc<Self>, method: &'static str, params: Json) {
+        let (mut mark, mut failures, mut lapsed) = (Mark::default(), 0, false);
+        while failures < MAX_RESUMPTIONS {
+            let line = compose::request(self.link.next_id(), method, Some(&params));
+            self.link.log(&line);
+            let order = self.order(self.headers(method, &params), line);
+            match self.open(order).await {
+                Ok(events) => {
+                    if lapsed {
+                        // Nobody knows what changed while nobody listened.
+                        self.all_changed();
+                    }
+                    failures = if self.hear(events, &mut mark).await { 0 } else { failures + 1 };
+                    lapsed = true;
+                }
+                Err(Closed::ForNow) => failures += 1,
+                Err(Closed::ForGood) => return,
+            }
+            sleep(mark.wait().max(wait_after(failures, 0.0))).await;
+        }
+        debug!("a subscription is given up");
+    }
+
+    /// Hands on everything on a stream until it ends; whether there was anything.
+    async fn hear(&self, mut events: Events, mark: &mut Mark) -> bool {
+        let mut heard = false;
+        while let Ok(Some(event)) = events.next().await {
+            heard = true;
+            self.take_event(&event, None).await;
+        }
+        mark.note(&events);
+        heard
+    }
+
+    fn all_changed(&self) {
+        for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
+            (self.link.inbound.changed)(listing);
+        }
+    }
+}
+
+// === impl Mark ===
+
+impl Mark {
+    fn note(&mut self, events: &Events) {
+        if let Some(id) = events.last_id() {
+            self.id = Some(id.to_owned());
+        }
+        self.retry = events.retry().or(self.retry);
+    }
+
+    fn wait(&self) -> Duration {
+        self.retry.unwrap_or(DEFAULT_RETRY).min(MAX_RETRY)
+    }
+}

@@ -1,0 +1,326 @@
+//! Sends requests over HTTP and makes sense of what comes back.
+//!
+//! **Invariant:** nothing that was meant for the server's origin ever reaches another one: a
+//! redirect is followed only within the origin.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use capstan_model::Secret;
+use futures::{StreamExt, TryStreamExt};
+use jiff::fmt::rfc2822;
+use reqwest::header::{
+    CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use reqwest::{Client, Method, Response, StatusCode, Url};
+
+use crate::events::{Events, MAX_EVENT};
+use crate::fault::Fault;
+use crate::mask::Masker;
+
+/// How often a redirect is followed.
+const MAX_HOPS: usize = 5;
+
+/// How much of a refusal is read.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// Longest piece of a refusal that is shown.
+const MAX_WORDS: usize = 200;
+
+/// The way to one address.
+#[derive(Clone)]
+pub(crate) struct Web {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    masker: Arc<Masker>,
+}
+
+/// What is sent.
+pub(crate) struct Order {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Why nothing that could be read came back.
+#[derive(Clone, Debug)]
+pub(crate) enum WebError {
+    /// The request did not leave.
+    NotSent(String),
+    /// The request left; what became of it is not known.
+    Lost(String),
+    /// The answer is not one.
+    NotMcp(String),
+    /// The answer is no.
+    Refused(Refusal),
+}
+
+/// An answer that is no.
+#[derive(Clone)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) fault: Fault,
+    /// What it says, as far as it was read.
+    pub(crate) body: Bytes,
+}
+
+/// What came back, with its headers.
+pub(crate) struct Came {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+}
+
+/// The body of an answer.
+pub(crate) enum Body {
+    Json(Bytes),
+    Events(Events),
+    Nothing,
+}
+
+// === impl Web ===
+
+impl Web {
+    pub(crate) fn new(
+        client: Client,
+        url: Url,
+        given: &[(String, Secret<String>)],
+        masker: Arc<Masker>,
+    ) -> Result<Self, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let bad = || format!("its header `{name}` cannot be sent");
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            headers.append(key, value);
+        }
+        // How a message is put on the wire is not the configuration's business.
+        for name in ["content-length", "transfer-encoding", "connection"] {
+            headers.remove(name);
+        }
+        Ok(Self { client, url, headers, masker })
+    }
+
+    /// The address of the server.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) fn same_origin(&self, url: &Url) -> bool {
+        url.origin() == self.url.origin()
+    }
+
+    /// Sends and reads what comes back; of a stream of events, only its beginning.
+    pub(crate) async fn send(&self, order: Order) -> Result<Came, WebError> {
+        let response = self.follow(order).await?;
+        if !response.status().is_success() {
+            return Err(WebError::Refused(self.refusal(response).await));
+        }
+        let headers = response.headers().clone();
+        Ok(Came { headers, body: self.body(response).await? })
+    }
+
+    /// Sends, and sends again where the server says so.
+    async fn follow(&self, mut order: Order) -> Result<Response, WebError> {
+        // The protocol's own headers win over configured ones.
+        let mut headers = self.headers.clone();
+        headers.extend(std::mem::take(&mut order.headers));
+        for _ in 0..=MAX_HOPS {
+            let request = self.client.request(order.method.clone(), order.url.clone());
+            let request = request.headers(headers.clone()).body(order.body.clone());
+            let response = request.send().await.map_err(|error| self.not_sent(error))?;
+            let Some(next) = self.redirect(&order, &response)? else { return Ok(response) };
+            order.url = next;
+        }
+        Err(redirected(308, format!("it redirects more than {MAX_HOPS} times")))
+    }
+
+    /// Where the server sends us, if it does and we may go.
+    fn redirect(&self, order: &Order, response: &Response) -> Result<Option<Url>, WebError> {
+        let status = response.status().as_u16();
+        let keeps_body = match status {
+            307 | 308 => true,
+            301..=303 => false,
+            _ => return Ok(None),
+        };
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let next = location.and_then(|location| order.url.join(location).ok());
+        let Some(next) = next else {
+            return Err(redirected(status, "it redirects to nowhere".to_owned()));
+        };
+        let origin = next.origin().ascii_serialization();
+        if !self.same_origin(&next) {
+            let words = format!("it redirects to `{origin}`, and nothing of ours goes there");
+            return Err(redirected(status, words));
+        }
+        if !keeps_body && order.method != Method::GET {
+            let path = self.masker.mask(next.path());
+            return Err(redirected(status, format!("it has moved to `{origin}{path}`")));
+        }
+        Ok(Some(next))
+    }
+
+    fn not_sent(&self, error: reqwest::Error) -> WebError {
+        let connecting = error.is_connect() || error.is_builder();
+        let reason = self.reason(error);
+        if connecting { WebError::NotSent(reason) } else { WebError::Lost(reason) }
+    }
+
+    /// What went wrong at the bottom; the layers above only say that something did.
+    fn reason(&self, error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let connecting = error.is_connect();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(below) = cause.source() {
+            cause = below;
+        }
+        let what = if connecting { "no connection" } else { "the connection broke" };
+        self.masker.mask(&format!("{what}: {cause}"))
+    }
+
+    async fn body(&self, response: Response) -> Result<Body, WebError> {
+        let kind = media_type(response.headers());
+        match kind.as_deref() {
+            Some("text/event-stream") => Ok(Body::Events(self.events(response))),
+            Some(kind) if kind == "application/json" || kind.ends_with("+json") => {
+                let (body, whole) = self.read(response, MAX_EVENT).await?;
+                if !whole {
+                    let problem = format!("an answer has more than {MAX_EVENT} bytes");
+                    return Err(WebError::NotMcp(problem));
+                }
+                Ok(if body.is_empty() { Body::Nothing } else { Body::Json(body) })
+            }
+            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
+                Ok(Body::Nothing)
+            }
+            _ if response.content_length() == Some(0) => Ok(Body::Nothing),
+            Some(kind) => Err(WebError::NotMcp(format!("it answered with `{kind}`"))),
+            None => Err(WebError::NotMcp("it answered without a content type".to_owned())),
+        }
+    }
+
+    fn events(&self, response: Response) -> Events {
+        let web = self.clone();
+        let stream = response.bytes_stream().map_err(move |error| web.reason(error));
+        Events::new(stream.boxed())
+    }
+
+    /// The beginning of a body, and whether that is all of it.
+    async fn read(&self, mut response: Response, limit: usize) -> Result<(Bytes, bool), WebError> {
+        let mut body = BytesMut::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
+                    return Ok((body.freeze(), false));
+                }
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Ok((body.freeze(), true)),
+                Err(error) => return Err(WebError::Lost(self.reason(error))),
+            }
+        }
+    }
+
+    async fn refusal(&self, response: Response) -> Refusal {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let kind = media_type(&headers);
+        // A refusal is one even if its words get lost.
+        let body = self.read(response, MAX_REFUSAL).await.map(|(body, _)| body);
+        let body = body.unwrap_or_default();
+        let words = self.words(status, kind.as_deref(), &body);
+        let status = status.as_u16();
+        let fault = match status {
+            401 => Fault::Login(words),
+            403 => Fault::Forbidden(words),
+            429 => Fault::RateLimited(retry_after(&headers)),
+            _ => Fault::Status { status, words },
+        };
+        Refusal { status, fault, body }
+    }
+
+    /// What a refusal says, in one short line.
+    fn words(&self, status: StatusCode, kind: Option<&str>, body: &[u8]) -> String {
+        let said = match kind {
+            Some(kind) if kind.ends_with("json") => message(body),
+            Some("text/plain") => Some(String::from_utf8_lossy(body).into_owned()),
+            Some(_) | None => None,
+        };
+        let line = said.as_deref().and_then(|said| said.lines().next()).map(str::trim);
+        let Some(line) = line.filter(|line| !line.is_empty()) else {
+            return status.canonical_reason().unwrap_or("no reason given").to_owned();
+        };
+        let mut words = self.masker.mask(line);
+        words.retain(|c| !c.is_control());
+        words.truncate(words.floor_char_boundary(MAX_WORDS));
+        words
+    }
+}
+
+// === impl Refusal ===
+
+impl fmt::Debug for Refusal {
+    /// Without the body, which may repeat what was sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, fault, body: _ } = self;
+        f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
+    }
+}
+
+fn redirected(status: u16, words: String) -> WebError {
+    let fault = Fault::Status { status, words };
+    WebError::Refused(Refusal { status, fault, body: Bytes::new() })
+}
+
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    Some(text.split(';').next().unwrap_or(text).trim().to_ascii_lowercase())
+}
+
+/// The message in the JSON of a refusal, wherever servers put it.
+fn message(body: &[u8]) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let places = ["/error/message", "/error_description", "/message", "/error", "/detail"];
+    places.iter().find_map(|place| json.pointer(place)?.as_str()).map(ToOwned::to_owned)
+}
+
+/// How long the server wants us to stay away: seconds, or a date seen from its own clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let now = headers.get(DATE)?.to_str().ok()?;
+    let (then, now) = (rfc2822::parse(text).ok()?, rfc2822::parse(now).ok()?);
+    Duration::try_from(then.timestamp().duration_since(now.timestamp())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_from_seconds_and_from_dates() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let cases = [
+            ("30", None, Some(30)),
+            (" 0 ", None, Some(0)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(date), Some(30)),
+            ("Sun, 06 Nov 1994 08:49:07 GMT", Some(date), None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
+            ("-1", Some(date), None),
+            ("soon", Some(date), None),
+            ("", None, None),
+        ];
+        for (value, now, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
+            if let Some(now) = now {
+                headers.insert(DATE, HeaderValue::from_static(now));
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{value:?}");
+        }
+    }
+}
