@@ -21,12 +21,18 @@ pub fn merged_instructions<'a>(
         if !merged.is_empty() {
             merged.push_str("\n\n");
         }
-        let text = text.trim();
-        let cut = text.get(..text.floor_char_boundary(MAX_INSTRUCTIONS)).unwrap_or_default();
-        let dots = if cut.len() < text.len() { "…" } else { "" };
-        let _ = write!(merged, "Instructions of the server `{server}`:\n{cut}{dots}");
+        let text = capped_instructions(text);
+        let _ = write!(merged, "Instructions of the server `{server}`:\n{text}");
     }
     merged
+}
+
+/// The instructions of one server, no longer than they may be.
+pub fn capped_instructions(text: &str) -> String {
+    let text = text.trim();
+    let cut = text.get(..text.floor_char_boundary(MAX_INSTRUCTIONS)).unwrap_or_default();
+    let dots = if cut.len() < text.len() { "…" } else { "" };
+    format!("{cut}{dots}")
 }
 
 #[cfg(test)]

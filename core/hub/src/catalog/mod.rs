@@ -8,7 +8,7 @@ mod tool;
 
 pub use completion::{Reference, Typing};
 pub use gather::{Gathered, Patience};
-pub use instructions::{MAX_INSTRUCTIONS, merged_instructions};
+pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
 

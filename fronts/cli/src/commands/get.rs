@@ -1,6 +1,6 @@
 //! `capstan get`: one server in full.
 
-use capstan_hub::catalog::merged_instructions;
+use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Backend, Listing};
 use serde_json::{Map, Value, json};
 
@@ -61,9 +61,7 @@ async fn counts(backend: &dyn Backend, about: Option<&About>, set: &mut impl FnM
     set("protocol", json!(about.protocol));
     set("title", json!(about.title));
     set("version", json!(about.version));
-    let instructions = about.instructions.as_deref();
-    let labelled = instructions.map(|text| merged_instructions([(backend.name(), text)]));
-    set("instructions", json!(labelled));
+    set("instructions", json!(about.instructions.as_deref().map(capped_instructions)));
     for (key, listing) in [
         ("tools", Listing::Tools),
         ("prompts", Listing::Prompts),
