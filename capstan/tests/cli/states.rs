@@ -83,9 +83,11 @@ fn a_server_without_tools_is_well() {
 fn a_required_server_that_failed_fails_the_list() {
     let entry = "[servers.r]\ncommand = \"/nowhere/r\"\nrequired = true\n";
     let world = with(&format!("{entry}\n{}", fixture("good", &[])));
-    let ended = ends_with(run(&world, "list"), 7);
-    says(&ended.stdout, "● good");
-    says(&ended.stderr, "server `r` is required and failed");
+    for words in ["list", "tools", "list --json", "tools --json"] {
+        let ended = ends_with(run(&world, words), 7);
+        says(&ended.stderr, "server `r` is required and failed");
+    }
+    assert!(json(&run(&world, "list --json")).is_array(), "one document");
     // The others stay usable.
     ends_with(run(&world, "call good__echo"), 0);
 

@@ -9,7 +9,7 @@ use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::host::{Host, Setup};
 use crate::print::Printer;
 
@@ -80,6 +80,22 @@ impl Context {
         self.print.note("no servers are configured");
         let hint = "`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some";
         self.print.hint(hint);
+    }
+
+    /// How a command ends that went on without these servers: one that is required is missed.
+    pub(crate) fn exit_without<'a>(
+        &self,
+        setup: &Setup,
+        mut failed: impl Iterator<Item = &'a ServerName>,
+    ) -> Exit {
+        let servers = &setup.loaded.config.servers;
+        let required = |name: &&ServerName| {
+            let entry = servers.get(*name).and_then(ServerEntry::usable);
+            entry.is_some_and(|server| server.required)
+        };
+        let Some(name) = failed.find(required) else { return Exit::Ok };
+        self.print.error(&format!("server `{name}` is required and failed"));
+        Exit::Unreachable
     }
 
     /// How long to wait for servers.

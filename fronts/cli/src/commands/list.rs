@@ -15,7 +15,6 @@ use super::add::scope_word;
 use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::host::Setup;
 use crate::print::width;
 use crate::table::table;
 use crate::waiting::Waiting;
@@ -62,7 +61,8 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     } else {
         show(context, &rows);
     }
-    required(&setup, &rows)
+    let failed = rows.iter().filter(|row| row.state == "failed").map(|row| &row.name);
+    Ok(context.exit_without(&setup, failed))
 }
 
 async fn gather(context: &Context, hub: &Hub, patience: Patience) -> Gathered {
@@ -147,21 +147,5 @@ fn show(context: &Context, rows: &[Row]) {
         if let Some(error) = &row.error {
             context.print.note(&format!("{} {}: {error}", row.glyph, row.name));
         }
-    }
-}
-
-/// A required server that is not there makes the command fail.
-fn required(setup: &Setup, rows: &[Row]) -> Result<Exit, Failure> {
-    let missing = rows.iter().find(|row| {
-        let entry = setup.loaded.config.servers.get(&row.name);
-        let needed = entry.and_then(|entry| entry.usable()).is_some_and(|server| server.required);
-        needed && row.state == "failed"
-    });
-    match missing {
-        Some(row) => {
-            let message = format!("server `{}` is required and failed", row.name);
-            Err(Failure::new(Exit::Unreachable, "transient", message))
-        }
-        None => Ok(Exit::Ok),
     }
 }

@@ -68,7 +68,7 @@ async fn all(
         context.print.note("\nnext, call one of them:");
         context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
     }
-    Ok(Exit::Ok)
+    Ok(context.exit_without(setup, gathered.failed.keys()))
 }
 
 async fn of_server(
