@@ -122,17 +122,26 @@ impl JsonLines {
         self.failures.load(Ordering::Relaxed)
     }
 
-    fn append(&self, entry: &Entry) -> Result<(), AuditError> {
+    /// Writes entries, oldest first: one lock, one write and one note of where the chain ends for
+    /// all of them. A failure is told as by [`AuditLog::record`].
+    pub fn record_all(&self, entries: &[Entry]) {
+        if let Err(error) = self.append(entries) {
+            self.tell(&error);
+        }
+    }
+
+    fn append(&self, entries: &[Entry]) -> Result<(), AuditError> {
+        let Some(first) = entries.first() else { return Ok(()) };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = if state.busy { Duration::ZERO } else { LOCK_WAIT };
         let result = match self.head.lock(wait) {
             Ok(_lock) => {
                 state.busy = false;
-                self.put(&mut state, entry).and_then(|()| self.confirm(&state))
+                self.put(&mut state, first, entries).and_then(|()| self.confirm(&state))
             }
             Err(error) => {
                 state.busy = true;
-                state.lost += 1;
+                state.lost += entries.len() as u64;
                 Err(error)
             }
         };
@@ -140,15 +149,16 @@ impl JsonLines {
         result
     }
 
-    /// Adds the entry to the log, behind what there is to tell about the log itself.
-    fn put(&self, state: &mut State, entry: &Entry) -> Result<(), AuditError> {
-        // Lost until the system has it.
+    /// Adds the entries to the log, behind what there is to tell about the log itself.
+    fn put(&self, state: &mut State, first: &Entry, entries: &[Entry]) -> Result<(), AuditError> {
+        // Lost until the system has them.
         let missed = state.lost;
-        state.lost += 1;
+        state.lost += entries.len() as u64;
         let mut log = self.current(state)?;
         let told = state.faults.iter().copied();
         let told = told.chain((missed > 0).then_some(Fault::Lost { entries: missed }));
-        let rows = told.map(|fault| Row::of_fault(fault, entry.time)).chain([Row::of(entry)]);
+        let told = told.map(|fault| Row::of_fault(fault, first.time));
+        let rows = told.chain(entries.iter().map(Row::of));
         let mut text = String::new();
         let mut last = log.last.clone();
         for row in rows {
@@ -168,7 +178,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// What remains to be done when the entry is in the log.
+    /// What remains to be done when the entries are in the log.
     fn confirm(&self, state: &State) -> Result<(), AuditError> {
         let Some(log) = &state.log else { return Ok(()) };
         match self.durability {
@@ -236,9 +246,7 @@ impl AuditLog for JsonLines {
     /// Writes one entry. A failure is logged, once for each kind, counted, and noted in the log
     /// itself by the next entry that can be written.
     fn record(&self, entry: Entry) {
-        if let Err(error) = self.append(&entry) {
-            self.tell(&error);
-        }
+        self.record_all(&[entry]);
     }
 }
 

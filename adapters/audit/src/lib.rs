@@ -1,7 +1,7 @@
 //! The audit log: hash-chained JSON lines.
 //!
-//! [`row`] is one line and how it is sealed, [`jsonl`] writes them, [`reader`] reads and filters,
-//! [`verify`] looks for tampering. Around the log `audit.jsonl` in its folder stand the older logs
+//! [`row`] is one line and how it is sealed, [`jsonl`] writes them, [`background`] does so beside
+//! the calls, [`reader`] reads and filters, [`verify`] looks for tampering. Around the log `audit.jsonl` in its folder stand the older logs
 //! `audit.1.jsonl` and on, `audit.head` (the lock, and the last entry written) and, after a crash,
 //! `audit.torn`.
 //!
@@ -11,6 +11,7 @@
 pub mod error;
 pub mod row;
 pub mod jsonl;
+pub mod background;
 pub mod reader;
 pub mod verify;
 mod place;
@@ -19,6 +20,7 @@ mod lines;
 mod recover;
 mod rotate;
 
+pub use background::Background;
 pub use error::AuditError;
 pub use jsonl::{Durability, JsonLines, Limits};
 pub use reader::{Position, Query, Reader};

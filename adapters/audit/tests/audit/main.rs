@@ -5,6 +5,7 @@
 mod world;
 mod lines;
 mod tampering;
+mod background;
 mod faults;
 mod rotation;
 mod reading;
