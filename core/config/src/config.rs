@@ -26,6 +26,8 @@ pub struct Config {
     pub audit: Audit,
     /// `[screen]`.
     pub screen: Screen,
+    /// `[gateway]`.
+    pub gateway: Gateway,
 }
 
 /// The rules for all servers.
@@ -113,6 +115,38 @@ pub struct Screen {
     pub max_answer: u64,
 }
 
+/// Where the gateway listens, and to whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gateway {
+    /// The address, as it was written; `None` means the usual one.
+    pub listen: Option<String>,
+    /// The address by which clients reach it, where that is another.
+    pub public_url: Option<String>,
+    /// Names by which clients may call it, beside those of the loopback and its own address.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may use it, beside those of this machine.
+    pub allowed_origins: Vec<String>,
+    /// The file with its certificate.
+    pub tls_cert: Option<String>,
+    /// The file with the certificate's key.
+    pub tls_key: Option<String>,
+    /// Its bounds.
+    pub limits: GatewayLimits,
+}
+
+/// The bounds of the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatewayLimits {
+    /// The largest request, in bytes.
+    pub max_body: u64,
+    /// How many connections may be open.
+    pub max_connections: u32,
+    /// How many sessions of older clients may be open.
+    pub max_sessions: u32,
+    /// How long a session may be idle.
+    pub session_idle: Duration,
+}
+
 // === impl Config ===
 
 impl Config {
@@ -176,5 +210,18 @@ impl AuditArguments {
 impl Default for Screen {
     fn default() -> Self {
         Self { max_answer: 10 << 20 }
+    }
+}
+
+// === impl GatewayLimits ===
+
+impl Default for GatewayLimits {
+    fn default() -> Self {
+        Self {
+            max_body: 4 << 20,
+            max_connections: 4096,
+            max_sessions: 10_000,
+            session_idle: Duration::from_mins(30),
+        }
     }
 }

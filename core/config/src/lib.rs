@@ -34,7 +34,8 @@ mod schema;
 mod reference;
 
 pub use config::{
-    Audit, AuditArguments, CommandList, Config, DefaultSetting, Mcp, Permissions, Screen, Tools,
+    Audit, AuditArguments, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp,
+    Permissions, Screen, Tools,
 };
 pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;

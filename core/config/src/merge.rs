@@ -190,6 +190,7 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
         merge.note_or("screen.max_answer", max, config.screen.max_answer, |size| {
             show::text(&show_size(*size))
         });
+    gateway(config, &mut merge);
     merge.shown
 }
 
@@ -261,4 +262,32 @@ fn audit(config: &mut Config, merge: &mut Merge<'_>) {
     audit.arguments = merge.note_or("audit.arguments", arguments, audit.arguments, |arguments| {
         show::text(arguments.as_str())
     });
+}
+
+fn gateway(config: &mut Config, merge: &mut Merge<'_>) {
+    let gateway = &mut config.gateway;
+    let listen = merge.nearest(|tables| &tables.gateway.listen);
+    gateway.listen = merge.note("gateway.listen", listen);
+    let public_url = merge.nearest(|tables| &tables.gateway.public_url);
+    gateway.public_url = merge.note("gateway.public_url", public_url);
+    let hosts = merge.nearest(|tables| &tables.gateway.allowed_hosts);
+    gateway.allowed_hosts = merge.note("gateway.allowed_hosts", hosts).unwrap_or_default();
+    let origins = merge.nearest(|tables| &tables.gateway.allowed_origins);
+    gateway.allowed_origins = merge.note("gateway.allowed_origins", origins).unwrap_or_default();
+    let cert = merge.nearest(|tables| &tables.gateway.tls_cert);
+    gateway.tls_cert = merge.note("gateway.tls_cert", cert);
+    let key = merge.nearest(|tables| &tables.gateway.tls_key);
+    gateway.tls_key = merge.note("gateway.tls_key", key);
+    let limits = &mut gateway.limits;
+    let body = merge.nearest(|tables| &tables.gateway.max_body);
+    limits.max_body = merge.note("gateway.limits.max_body", body).unwrap_or(limits.max_body);
+    let most = merge.nearest(|tables| &tables.gateway.max_connections);
+    let most = merge.note("gateway.limits.max_connections", most);
+    limits.max_connections = most.unwrap_or(limits.max_connections);
+    let most = merge.nearest(|tables| &tables.gateway.max_sessions);
+    let most = merge.note("gateway.limits.max_sessions", most);
+    limits.max_sessions = most.unwrap_or(limits.max_sessions);
+    let idle = merge.nearest(|tables| &tables.gateway.session_idle);
+    limits.session_idle =
+        merge.note("gateway.limits.session_idle", idle).unwrap_or(limits.session_idle);
 }

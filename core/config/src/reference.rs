@@ -108,7 +108,7 @@ pub fn reference() -> String {
     if let Some(names) = elsewhere("servers") {
         let _ = writeln!(page, "\nOther programs call the table {names}.");
     }
-    for table in ["permissions", "tools", "mcp", "audit", "screen"] {
+    for table in ["permissions", "tools", "mcp", "audit", "screen", "gateway"] {
         let described = at(&schema, &format!("/properties/{table}"));
         section(&mut page, &format!("[{table}]"), table, described);
     }
@@ -194,6 +194,7 @@ fn refused(page: &mut String) {
             In::Server => "servers.NAME.",
             In::Tools => "tools.",
             In::Screen => "screen.",
+            In::Gateway => "gateway.",
         };
         let _ = writeln!(page, "| `{path}{}` | {} |", row.key, row.meaning);
     }

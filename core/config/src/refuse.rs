@@ -25,6 +25,7 @@ pub(crate) enum In {
     Server,
     Tools,
     Screen,
+    Gateway,
 }
 
 /// What happens when the key is there.
@@ -56,7 +57,6 @@ pub(crate) const ROWS: &[Row] = &[
     warn(In::Server, "min_idle_timeout", ONLY_SERVE),
     warn(In::Server, "max_idle_timeout", ONLY_SERVE),
     refuse(In::Top, "access", "access rules for many callers", &[]),
-    refuse(In::Top, "gateway", "settings of the HTTP gateway and its auth", &[]),
     warn(In::Top, "search", NOT_YET),
     warn(In::Top, "model", NOT_YET),
     refuse(In::Tools, "authorization", "ordered rules over tools", &[]),
@@ -64,6 +64,8 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
     refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),
     refuse(In::Screen, "max_tokens", "a limit on the tokens of an answer", &[]),
+    refuse(In::Gateway, "auth", "auth of the gateway", &["none"]),
+    refuse(In::Gateway, "expose", "a search in the place of the tools", &["all"]),
 ];
 
 /// Reports the keys of a table that this version does not know how to honour.

@@ -66,6 +66,7 @@ mod tests {
             [mcp]
             [audit]
             [screen]
+            [gateway.limits]
         ";
         let file = SourceFile::new("f", Scope::User, text);
         crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" });
@@ -76,6 +77,7 @@ mod tests {
                 In::Server => "servers.x.",
                 In::Tools => "tools.",
                 In::Screen => "screen.",
+                In::Gateway => "gateway.",
             };
             if !row.in_schema() {
                 read.remove(&format!("{path}{}", row.key));

@@ -3,6 +3,7 @@
 pub(crate) mod file;
 pub(crate) mod server;
 mod kind;
+mod gateway;
 mod tables;
 
 pub(crate) use file::Part;

@@ -14,6 +14,8 @@ use crate::rule::{Reach, Rules, Subject};
 use crate::show;
 use crate::source::{Origin, Scope};
 
+use super::gateway::GatewayTable;
+
 /// What the tables of one file say.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
@@ -32,6 +34,7 @@ pub(crate) struct Tables {
     pub(crate) audit_path: Option<Setting<String>>,
     pub(crate) audit_arguments: Option<Setting<AuditArguments>>,
     pub(crate) max_answer: Option<Setting<u64>>,
+    pub(crate) gateway: GatewayTable,
 }
 
 /// A value with its place.
@@ -76,6 +79,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
         let max_answer = nested.size("max_answer");
         tables.max_answer = setting(&mut nested, "max_answer", max_answer);
         nested.finish();
+    }
+    if let Some(nested) = fields.nested("gateway") {
+        tables.gateway = GatewayTable::read(nested);
     }
     tables
 }
@@ -131,7 +137,7 @@ fn audit(mut fields: Fields<'_, '_>, tables: &mut Tables) {
     fields.finish();
 }
 
-fn setting<T>(fields: &mut Fields<'_, '_>, key: &str, value: Option<T>) -> Option<Setting<T>> {
+pub(super) fn setting<T>(fields: &mut Fields<'_, '_>, key: &str, value: Option<T>) -> Option<Setting<T>> {
     let entry = fields.peek(key)?;
     let origin = fields.report().file.origin(&entry.key);
     Some(Setting { value: value?, shown: show::leaf(key, &entry.node), origin })

@@ -1,0 +1,99 @@
+//! The `[gateway]` table: who says where the gateway listens, and what is refused.
+
+use std::time::Duration;
+
+use capstan_config::{Gateway, GatewayLimits, Loaded, Scope, Severity, SourceFile, Surroundings};
+
+const ALL: &str = r#"
+[gateway]
+listen = "0.0.0.0:9090"
+public_url = "https://mcp.example.com"
+allowed_hosts = ["mcp.example.com"]
+allowed_origins = ["https://app.example.com"]
+tls_cert = "cert.pem"
+tls_key = "key.pem"
+[gateway.limits]
+max_body = "1MiB"
+max_connections = 10
+max_sessions = 20
+session_idle = "5m"
+"#;
+
+fn load(files: &[(Scope, &str)]) -> Loaded {
+    let source = |(index, (scope, text)): (usize, &(Scope, &str))| {
+        SourceFile::new(format!("{index}.toml"), *scope, *text)
+    };
+    let files: Vec<SourceFile> = files.iter().enumerate().map(source).collect();
+    capstan_config::load(&files, &Surroundings { variable: &|_| None, project_dir: "" })
+}
+
+#[test]
+fn every_key_is_read() {
+    let loaded = load(&[(Scope::User, ALL)]);
+    assert_eq!(loaded.problems, []);
+    let text = |text: &str| Some(text.to_owned());
+    let expected = Gateway {
+        listen: text("0.0.0.0:9090"),
+        public_url: text("https://mcp.example.com"),
+        allowed_hosts: vec!["mcp.example.com".to_owned()],
+        allowed_origins: vec!["https://app.example.com".to_owned()],
+        tls_cert: text("cert.pem"),
+        tls_key: text("key.pem"),
+        limits: GatewayLimits {
+            max_body: 1 << 20,
+            max_connections: 10,
+            max_sessions: 20,
+            session_idle: Duration::from_mins(5),
+        },
+    };
+    assert_eq!(loaded.config.gateway, expected);
+    let shown = capstan_config::show(&loaded);
+    let listen = shown.iter().find(|shown| shown.key == "gateway.listen").unwrap();
+    assert_eq!((listen.value.as_str(), listen.origin.as_str()), (r#""0.0.0.0:9090""#, "0.toml:3"));
+}
+
+#[test]
+fn a_project_is_checked_and_has_no_say() {
+    let loaded = load(&[(Scope::Project, ALL)]);
+    assert_eq!(loaded.config.gateway, Gateway::default());
+    let warned: Vec<_> = loaded.problems.iter().map(|problem| problem.severity).collect();
+    assert_eq!(warned, [Severity::Warning]);
+    assert!(load(&[(Scope::Project, "[gateway]\nlisten = 1")]).fatal().count() > 0);
+}
+
+#[test]
+fn of_two_files_the_one_that_comes_first_counts() {
+    let managed = "[gateway]\nlisten = \":1\"";
+    let user = "[gateway]\nlisten = \":2\"\nallowed_hosts = [\"h\"]";
+    let gateway = load(&[(Scope::User, user), (Scope::Managed, managed)]).config.gateway;
+    assert_eq!(gateway.listen.as_deref(), Some(":1"));
+    assert_eq!(gateway.allowed_hosts, ["h"]);
+}
+
+#[test]
+fn what_cannot_be_honoured_or_read_stops_everything() {
+    for text in [
+        "auth = { providers = [\"bearer\"] }",
+        "auth = \"bearer\"",
+        "expose = \"search\"",
+        "listen = 8080",
+        "allowed_hosts = \"h\"",
+        "tls_cert = \"c.pem\"",
+        "tls_key = \"k.pem\"",
+        "limits = { max_body = 5 }",
+        "limits = { max_body = \"0B\" }",
+        "limits = { sessions = 5 }",
+        "port = 8080",
+    ] {
+        let loaded = load(&[(Scope::User, &format!("[gateway]\n{text}"))]);
+        assert_eq!(loaded.fatal().count(), 1, "{text}: {:?}", loaded.problems);
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_is_accepted() {
+    for text in ["", "auth = \"none\"", "expose = \"all\"", "[gateway.limits]"] {
+        let loaded = load(&[(Scope::User, &format!("[gateway]\n{text}"))]);
+        assert_eq!(loaded.problems, [], "{text}");
+    }
+}
