@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicUsize;
 use anyhow::{Context, anyhow};
 use capstan_audit::JsonLines;
 use capstan_backend::settings::Elicitation;
-use capstan_backend::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
+use capstan_backend::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
     is_secret_name, mask_arguments,
 };
-use capstan_hub::ports::{AuditLog, Backend};
+use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
 use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
@@ -37,11 +37,18 @@ pub(crate) enum Approve {
 }
 
 /// Puts a hub together. Nothing is started yet. Must be called within a tokio runtime.
-pub(crate) fn hub(world: &World, loaded: &Loaded, approve: Approve) -> anyhow::Result<Hub> {
+pub(crate) fn hub(
+    world: &World,
+    loaded: &Loaded,
+    approve: Approve,
+    others: Others,
+) -> anyhow::Result<Hub> {
     let config = &loaded.config;
     let policy = policy::of(config)
         .map_err(|(server, error)| anyhow!(error).context(format!("server `{server}`")))?;
-    let assembly = Assembly { world, config, approve, keeper: our_own_program()? };
+    let (keeper, changes) = (our_own_program()?, Arc::new(Changes::default()));
+    let assembly =
+        Assembly { world, config, approve, others, keeper, changes: Arc::clone(&changes) };
     let servers = config.servers.values();
     let backends = servers.map(|entry| (entry.name.clone(), assembly.backend(entry))).collect();
     Ok(Hub {
@@ -51,6 +58,7 @@ pub(crate) fn hub(world: &World, loaded: &Loaded, approve: Approve) -> anyhow::R
         clock: Arc::new(SystemClock::new()),
         limits: limits(loaded),
         open_questions: Arc::new(AtomicUsize::new(0)),
+        changes,
     })
 }
 
@@ -102,7 +110,9 @@ struct Assembly<'a> {
     world: &'a World,
     config: &'a Config,
     approve: Approve,
+    others: Others,
     keeper: PathBuf,
+    changes: Arc<Changes>,
 }
 
 // === impl Assembly ===
@@ -124,16 +134,21 @@ impl Assembly<'_> {
         match &server.kind {
             Kind::Stdio(program) => match self.forbids(entry, program) {
                 Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
-                None => connected(self.settings(entry, server, program)),
+                None => self.connected(self.settings(entry, server, program)),
             },
-            Kind::Http(remote) => connected(self.remote(entry, server, remote, http(remote))),
-            Kind::Sse(remote) => connected(self.remote(entry, server, remote, sse(remote))),
+            Kind::Http(remote) => self.connected(self.remote(entry, server, remote, http(remote))),
+            Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
             Kind::Cli(_) | Kind::OpenApi(_) => {
                 let kind = server.kind.as_str();
                 let reason = format!("this version does not speak `{kind}`");
                 absent(ServerState::Failed(reason))
             }
         }
+    }
+
+    fn connected(&self, settings: impl Into<Settings>) -> Arc<dyn Backend> {
+        let listener: Arc<dyn Listener> = Arc::<Changes>::clone(&self.changes);
+        Arc::new(capstan_backend::Server::heard_by(settings, listener))
     }
 
     /// The rule that keeps the server from being started, if there is one.
@@ -157,6 +172,7 @@ impl Assembly<'_> {
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),
+            others: self.others,
             keeper: self.keeper.clone(),
         }
     }
@@ -180,6 +196,7 @@ impl Assembly<'_> {
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),
+            others: self.others,
         }
     }
 
@@ -221,10 +238,6 @@ impl Assembly<'_> {
         let configured = server.roots.iter().map(|root| workspace.join(root));
         std::iter::once(workspace.clone()).chain(configured).map(|path| root(&path)).collect()
     }
-}
-
-fn connected(settings: impl Into<Settings>) -> Arc<dyn Backend> {
-    Arc::new(capstan_backend::Server::new(settings))
 }
 
 fn era(server: &Server) -> Era {

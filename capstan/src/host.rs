@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use capstan_audit::reader::Position;
 use capstan_audit::{Query, Reader, Row, VerifyError};
+use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
@@ -131,7 +132,7 @@ impl Host for LocalHost {
 
     fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {
         let approve = if options.trust_project { Approve::All } else { Approve::Approved };
-        assemble::hub(&self.world, &setup.loaded, approve)
+        assemble::hub(&self.world, &setup.loaded, approve, Others::People)
             .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))
     }
 

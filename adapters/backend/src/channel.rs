@@ -31,8 +31,11 @@ pub(crate) trait Channel: Send + Sync {
     /// When the future is dropped the server is told that nobody waits any more.
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>>;
 
-    /// Sends a request whose reply nobody waits for, such as a subscription.
-    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()>;
+    /// Sends a request whose reply nobody waits for, such as a subscription; its id.
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64>;
+
+    /// Ends what was started.
+    fn stop(&self, id: u64);
 
     /// Looks through the tools of the server and leaves out those that cannot be called this way.
     fn sift(&self, tools: Vec<Item>) -> Vec<Item>;

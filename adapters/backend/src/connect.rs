@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_model::ServerName;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 use tokio::sync::OnceCell;
@@ -19,7 +20,7 @@ use crate::connection::{Connection, Watched};
 use crate::fault::Fault;
 use crate::handshake::{HandshakeError, shake_hands};
 use crate::http::HttpChannel;
-use crate::inbound::{Asked, Inbound};
+use crate::inbound::{Asked, Changed, Inbound};
 use crate::link::Opening;
 use crate::session::{Lists, Session};
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
@@ -65,6 +66,10 @@ impl Connector {
     pub(crate) fn new(settings: Settings) -> Self {
         let terms = Arc::new(settings.terms());
         Self { settings, terms, web: OnceCell::new() }
+    }
+
+    pub(crate) fn name(&self) -> ServerName {
+        self.terms.name.clone()
     }
 
     /// Connects within the time that a start may take.
@@ -115,12 +120,8 @@ impl Connector {
             HandshakeError::Failed(Fault::Unreachable(reason))
         })?;
         let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
-        let changed = {
-            let lists = Arc::clone(&lists);
-            Box::new(move |listing| lists.forget(listing))
-        };
-        let (for_inbound, masker) = (asked.clone(), Arc::clone(&watched.masker));
-        let inbound = |out, pending| Inbound::new(for_inbound, out, pending, masker, changed);
+        let (for_inbound, changed) = (asked.clone(), self.forgetting(&lists, watched));
+        let inbound = |out, pending| Inbound::new(for_inbound, out, pending, watched, changed);
         let connection =
             Connection::open(&settings.name, spawned, living, watched.clone(), inbound);
         let connection: Arc<dyn Channel> = Arc::new(connection);
@@ -166,11 +167,10 @@ impl Connector {
         let web = self.web.get_or_try_init(|| web).await.map_err(failed)?;
         let living = watched.alive.one().ok_or_else(stopped)?;
         let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
-        let for_changed = Arc::clone(&lists);
         let opening = Opening {
             web: web.clone(),
             asked: asked.clone(),
-            changed: Box::new(move |listing| for_changed.forget(listing)),
+            changed: self.forgetting(&lists, watched),
             living,
             watched: watched.clone(),
             limit: settings.timeout,
@@ -191,7 +191,18 @@ impl Connector {
             server: self.terms.name.clone(),
             roots: self.terms.roots.clone().into(),
             elicitation: self.terms.elicitation,
+            others: self.terms.others,
         }
+    }
+
+    /// What is done about a list that has changed.
+    fn forgetting(&self, lists: &Arc<Lists>, watched: &Watched) -> Changed {
+        let (lists, listener) = (Arc::clone(lists), Arc::clone(&watched.listener));
+        let name = self.terms.name.clone();
+        Box::new(move |listing| {
+            lists.forget(listing);
+            listener.list_changed(&name, listing);
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use capstan_hub::ports::{BoxFuture, Item};
+use capstan_hub::ports::{BoxFuture, Item, Listener};
 use capstan_model::ServerName;
 use capstan_wire::{Json, Reply, compose};
 use futures::FutureExt;
@@ -46,6 +46,8 @@ pub(crate) struct Watched {
     pub(crate) ring: Ring,
     pub(crate) masker: Arc<Masker>,
     pub(crate) alive: Arc<Alive>,
+    /// Is told what the server says that belongs to no call.
+    pub(crate) listener: Arc<dyn Listener>,
 }
 
 /// Where messages to the server go.
@@ -74,7 +76,7 @@ impl Connection {
         watched: Watched,
         inbound: impl FnOnce(Outbox, Arc<Pending>) -> Inbound,
     ) -> Self {
-        let Watched { ring, masker, alive } = watched;
+        let Watched { ring, masker, alive, listener: _ } = watched;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
         let (out, outgoing) = Outbox::new(server, &masker);
         let pending = Arc::new(Pending::default());
@@ -157,8 +159,10 @@ impl Connection {
     }
 
     /// Sends a request whose reply nobody waits for, such as a subscription.
-    async fn start(&self, method: &str, params: &Json) {
-        self.out.send(compose::request(self.next_id(), method, Some(params))).await;
+    async fn start(&self, method: &str, params: &Json) -> u64 {
+        let id = self.next_id();
+        self.out.send(compose::request(id, method, Some(params))).await;
+        id
     }
 }
 
@@ -185,8 +189,12 @@ impl Channel for Connection {
         self.request(request).boxed()
     }
 
-    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()> {
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
         self.start(method, params).boxed()
+    }
+
+    fn stop(&self, id: u64) {
+        self.out.try_send(cancelled(id));
     }
 
     fn sift(&self, tools: Vec<Item>) -> Vec<Item> {

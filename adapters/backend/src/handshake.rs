@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::About;
+use capstan_hub::ports::{About, Operator};
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
-use crate::settings::{Elicitation, Era, Terms};
+use crate::settings::{Elicitation, Era, Others, Terms};
 
 /// How long the probe is waited for before the legacy handshake is tried beside it.
 ///
@@ -42,13 +42,35 @@ pub(crate) fn client_info() -> Json {
     compose::object(&[("name", &name), ("version", &version)])
 }
 
-/// What we can do for a server.
+/// What we can do for a server. Where programs are behind the calls that is what any of them may
+/// be able to do, and the one in question is asked when it comes to it.
 pub(crate) fn capabilities(settings: &Terms) -> Json {
     let empty = Json::empty_object();
     let both = compose::object(&[("form", &empty), ("url", &empty)]);
+    let mut able = vec![("roots", &empty)];
     match settings.elicitation {
-        Elicitation::Offered => compose::object(&[("roots", &empty), ("elicitation", &both)]),
-        Elicitation::Off => compose::object(&[("roots", &empty)]),
+        Elicitation::Offered => able.push(("elicitation", &both)),
+        Elicitation::Off => {}
+    }
+    match settings.others {
+        Others::Clients => able.push(("sampling", &empty)),
+        Others::People => {}
+    }
+    compose::object(&able)
+}
+
+/// What the caller can do for a modern server, which is told so with every request.
+fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
+    let Some(able) = operator.and_then(Operator::able) else {
+        return match settings.others {
+            Others::People => capabilities(settings),
+            // A list or the like, asked on nobody's behalf.
+            Others::Clients => Json::empty_object(),
+        };
+    };
+    match settings.elicitation {
+        Elicitation::Offered => able,
+        Elicitation::Off => object::without_member(&able, "elicitation").unwrap_or(able),
     }
 }
 
@@ -153,17 +175,14 @@ async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, R
 }
 
 /// The `_meta` of every modern request.
-pub(crate) fn modern_meta(settings: &Terms, progress: Option<u64>) -> Json {
+pub(crate) fn modern_meta(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
     let version = compose::string(protocol::MODERN);
-    let (client, able) = (client_info(), capabilities(settings));
-    let token = progress.map(compose::number);
-    let mut members = vec![
+    let (client, able) = (client_info(), caller_capabilities(settings, operator));
+    compose::object(&[
         (protocol::META_VERSION, &version),
         (protocol::META_CLIENT, &client),
         (protocol::META_CAPABILITIES, &able),
-    ];
-    members.extend(token.as_ref().map(|token| (protocol::META_PROGRESS, token)));
-    compose::object(&members)
+    ])
 }
 
 /// Reads the reply to the probe. Whatever is not clearly modern is legacy.

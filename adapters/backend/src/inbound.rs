@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use capstan_hub::ports::{Elicitation, Listing, Notice, Operator, Reply as Given, Want};
+use capstan_hub::ports::{
+    Ask, Asking, Listener, Listing, Notice, Operator, Reply as Given, Unanswered,
+};
 use capstan_model::ServerName;
 use capstan_wire::{Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tracing::{Instrument, debug, warn};
 
-use crate::connection::Outbox;
+use crate::connection::{Outbox, Watched};
 use crate::mask::{Masker, visible};
 use crate::pending::Pending;
-use crate::settings::{Elicitation as Switch, Root};
+use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// Questions of one server that are worked on at the same time; more are declined.
 const MAX_QUESTIONS: usize = 32;
@@ -33,10 +35,15 @@ pub(crate) struct Inbound {
     pub(crate) out: Outbox,
     pub(crate) masker: Arc<Masker>,
     /// Is told of lists that have changed.
-    pub(crate) changed: Box<dyn Fn(Listing) + Send + Sync>,
+    pub(crate) changed: Changed,
+    /// Is told what belongs to no call.
+    pub(crate) listener: Arc<dyn Listener>,
     places: Arc<Semaphore>,
     warned: AtomicBool,
 }
+
+/// Is told of lists that have changed.
+pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
 
 /// What can be answered for the operator without asking, and whether asking is allowed.
 #[derive(Clone, Debug)]
@@ -44,6 +51,7 @@ pub(crate) struct Asked {
     pub(crate) server: ServerName,
     pub(crate) roots: Arc<[Root]>,
     pub(crate) elicitation: Switch,
+    pub(crate) others: Others,
 }
 
 #[derive(Deserialize)]
@@ -56,14 +64,6 @@ struct Progress {
     message: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct ElicitParams {
-    #[serde(default)]
-    message: String,
-    mode: Option<String>,
-    url: Option<String>,
-}
-
 // === impl Inbound ===
 
 impl Inbound {
@@ -71,16 +71,17 @@ impl Inbound {
         asked: Asked,
         out: Outbox,
         pending: Arc<Pending>,
-        masker: Arc<Masker>,
-        changed: Box<dyn Fn(Listing) + Send + Sync>,
+        watched: &Watched,
+        changed: Changed,
     ) -> Self {
         Self {
             server: asked.server.clone(),
             pending,
             asked,
             out,
-            masker,
+            masker: Arc::clone(&watched.masker),
             changed,
+            listener: Arc::clone(&watched.listener),
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             warned: AtomicBool::new(false),
         }
@@ -116,12 +117,18 @@ impl Inbound {
                 (self.changed)(Listing::Resources);
                 (self.changed)(Listing::Templates);
             }
-            _ => debug!(method, "a notification that means nothing to us"),
+            "notifications/resources/updated" => {
+                if let Some(params) = params {
+                    self.listener.resource_updated(&self.server, params);
+                }
+            }
+            _ => self.listener.told(&self.server, method, params),
         }
     }
 
     fn progress(&self, params: Option<&Json>) {
-        let Some(Ok(progress)) = params.map(Json::read::<Progress>) else { return };
+        let Some(params) = params else { return };
+        let Ok(progress) = params.read::<Progress>() else { return };
         let Some(id) = progress.token.as_u64() else { return };
         if let Some(operator) = self.pending.progressed(id) {
             operator.notice(Notice::Progress {
@@ -129,6 +136,7 @@ impl Inbound {
                 done: progress.done,
                 total: progress.total,
                 message: progress.message,
+                params: params.clone(),
             });
         }
     }
@@ -142,7 +150,8 @@ impl Inbound {
             None => return,
         };
         let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
-        operator.notice(Notice::Log { server: self.server.clone(), level, text });
+        let (server, params) = (self.server.clone(), params.clone());
+        operator.notice(Notice::Log { server, level, text, params });
     }
 
     /// Answers a request of the server. What needs a person is answered in a task of its own, so
@@ -154,28 +163,34 @@ impl Inbound {
         params: Option<Json>,
         of: Option<u64>,
     ) {
-        if let Some(result) = self.asked.at_once(method) {
-            self.out.send(compose::reply(&id, &result)).await;
+        if method == "ping" {
+            self.out.send(compose::reply(&id, &Json::empty_object())).await;
             return;
         }
-        if !self.asked.may_ask(method) {
+        let Some(asking) = Asking::of_method(method).filter(|asking| self.asked.may_ask(*asking))
+        else {
             let message = format!("`{method}` is not offered here");
             let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
             self.out.send(line).await;
             return;
-        }
+        };
         // Answered here, so that there are never more tasks than places.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.out.send(compose::reply(&id, &given(Given::Decline))).await;
+            self.out.send(compose::reply(&id, &Given::Decline.to_json())).await;
             return;
         };
-        let asking = self.pending.ask(of);
+        let open = self.pending.ask(of);
         let (asked, out) = (self.asked.clone(), self.out.clone());
+        let params = params.unwrap_or_else(Json::empty_object);
         let answer = async move {
-            let operator = asking.as_ref().map(|asking| &*asking.operator);
-            let result = asked.elicit(params.as_ref(), operator).await;
-            drop(asking);
-            out.send(compose::reply(&id, &result)).await;
+            let operator = open.as_ref().map(|open| &*open.operator);
+            let answer = asked.answer(asking, params, operator).await;
+            drop(open);
+            out.send(match answer {
+                Ok(result) => compose::reply(&id, &result),
+                Err(Unanswered { code, message }) => compose::error_reply(&id, code, &message),
+            })
+            .await;
             drop(place);
         };
         tokio::spawn(answer.in_current_span());
@@ -185,66 +200,44 @@ impl Inbound {
 // === impl Asked ===
 
 impl Asked {
-    /// The answer to a request that needs nobody's decision.
-    pub(crate) fn at_once(&self, method: &str) -> Option<Json> {
-        match method {
-            "ping" => Some(Json::empty_object()),
-            "roots/list" => {
-                let roots: Vec<Json> = self
-                    .roots
-                    .iter()
-                    .map(|root| {
-                        let (uri, name) = (compose::string(&root.uri), compose::string(&root.name));
-                        compose::object(&[("uri", &uri), ("name", &name)])
-                    })
-                    .collect();
-                Some(compose::object(&[("roots", &compose::array(&roots))]))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether this may be asked of the operator.
-    pub(crate) fn may_ask(&self, method: &str) -> bool {
-        match self.elicitation {
-            Switch::Offered => method == "elicitation/create",
-            Switch::Off => false,
+    /// Whether the server may ask this at all.
+    pub(crate) fn may_ask(&self, asking: Asking) -> bool {
+        match (asking, self.elicitation, self.others) {
+            (Asking::Elicit, Switch::Offered, _)
+            | (Asking::Sample, _, Others::Clients)
+            | (Asking::Roots, _, _) => true,
+            (Asking::Elicit, Switch::Off, _) | (Asking::Sample, _, Others::People) => false,
         }
     }
 
     /// Asks the operator; without one the answer is no.
-    pub(crate) async fn elicit(
+    pub(crate) async fn answer(
         &self,
-        params: Option<&Json>,
+        asking: Asking,
+        params: Json,
         operator: Option<&dyn Operator>,
-    ) -> Json {
-        let elicitation = params.and_then(|params| self.read(params));
-        match (elicitation, operator) {
-            (Some(elicitation), Some(operator)) => given(operator.elicit(elicitation).await),
-            _ => given(Given::Decline),
+    ) -> Result<Json, Unanswered> {
+        let able = operator.and_then(Operator::able);
+        let declared = able.as_ref().map(|able| object::get(able, asking.capability()).is_some());
+        match (asking, operator, declared) {
+            // What the operator wrote into the configuration holds where the caller has no say.
+            (Asking::Roots, _, None | Some(false)) => Ok(self.own_roots()),
+            (_, Some(operator), None | Some(true)) => {
+                operator.ask(Ask { server: self.server.clone(), asking, params }).await
+            }
+            (Asking::Elicit, None, _) => Ok(Given::Decline.to_json()),
+            (_, Some(_), Some(false)) | (Asking::Sample | Asking::Roots, None, _) => {
+                Err(Unanswered::not_offered(asking))
+            }
         }
     }
 
-    fn read(&self, params: &Json) -> Option<Elicitation> {
-        let read: ElicitParams = params.read().ok()?;
-        let want = match (read.mode.as_deref(), read.url) {
-            (Some("url"), Some(url)) => Want::Visit(url),
-            (Some("form") | None, _) => Want::Form(object::get(params, "requestedSchema")?),
-            _ => return None,
+    fn own_roots(&self) -> Json {
+        let root = |root: &Root| {
+            let (uri, name) = (compose::string(&root.uri), compose::string(&root.name));
+            compose::object(&[("uri", &uri), ("name", &name)])
         };
-        Some(Elicitation { server: self.server.clone(), message: read.message, want })
-    }
-}
-
-/// The operator's answer as the protocol spells it.
-fn given(reply: Given) -> Json {
-    let action = |word| compose::string(word);
-    match reply {
-        Given::Accept(Some(content)) => {
-            compose::object(&[("action", &action("accept")), ("content", &content)])
-        }
-        Given::Accept(None) => compose::object(&[("action", &action("accept"))]),
-        Given::Decline => compose::object(&[("action", &action("decline"))]),
-        Given::Cancel => compose::object(&[("action", &action("cancel"))]),
+        let roots: Vec<Json> = self.roots.iter().map(root).collect();
+        compose::object(&[("roots", &compose::array(&roots))])
     }
 }

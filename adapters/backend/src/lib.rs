@@ -34,7 +34,7 @@ mod backoff;
 mod server;
 
 pub use server::Server;
-pub use settings::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
+pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 
 /// A server that is started as a child of its keeper and spoken to over its standard streams.
 pub type StdioServer = Server;

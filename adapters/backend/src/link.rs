@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::Listing;
 use capstan_wire::Reply;
 use futures::StreamExt;
 use futures::stream;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tracing::Instrument;
 
 use crate::alive::Living;
@@ -19,7 +18,7 @@ use crate::channel::{Request, RequestError};
 use crate::connect::STOPPED;
 use crate::connection::{Outbox, Watched, cancelled};
 use crate::fault::Fault;
-use crate::inbound::{Asked, Inbound};
+use crate::inbound::{Asked, Changed, Inbound};
 use crate::pending::{NoReply, Pending};
 use crate::web::{Web, WebError};
 
@@ -31,7 +30,7 @@ pub(crate) struct Opening {
     pub(crate) web: Web,
     pub(crate) asked: Asked,
     /// Is told of lists that have changed.
-    pub(crate) changed: Box<dyn Fn(Listing) + Send + Sync>,
+    pub(crate) changed: Changed,
     pub(crate) living: Living,
     pub(crate) watched: Watched,
     /// How long a message that nobody waits for may take.
@@ -88,10 +87,9 @@ impl Link {
         let (out, outgoing) = Outbox::new(&asked.server, &watched.masker);
         let (stop, stopped) = oneshot::channel();
         let pending = Arc::new(Pending::default());
-        let masker = Arc::clone(&watched.masker);
         let link = Self {
             web,
-            inbound: Inbound::new(asked, out.clone(), Arc::clone(&pending), masker, changed),
+            inbound: Inbound::new(asked, out.clone(), Arc::clone(&pending), &watched, changed),
             limit,
             pending,
             out,
@@ -140,10 +138,10 @@ impl Link {
     }
 
     /// Runs something for as long as the link is there.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task.in_current_span());
+        tasks.spawn(task.in_current_span())
     }
 
     fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {

@@ -83,7 +83,8 @@ impl Pending {
 
     /// The operator of request `of`; without one, that of the youngest call in flight.
     ///
-    /// Over stdio a server does not say which call its question belongs to.
+    /// Over stdio a server does not say which call its question belongs to. When calls of several
+    /// parties are in flight it belongs to nobody: none may see what is meant for another.
     pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
         self.meant(of).map(|(operator, _)| operator)
     }
@@ -100,8 +101,13 @@ impl Pending {
         if let Some(id) = of {
             return self.map().get(&id).and_then(both);
         }
-        self.map()
-            .iter()
+        let map = self.map();
+        let mut parties = map.values().filter_map(|waiter| Some(waiter.operator.as_ref()?.party()));
+        let party = parties.next()?;
+        if parties.any(|other| other != party) {
+            return None;
+        }
+        map.iter()
             .filter(|(_, waiter)| waiter.operator.is_some())
             .max_by_key(|(id, _)| **id)
             .and_then(|(_, waiter)| both(waiter))

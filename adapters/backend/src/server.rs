@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::catalog::Typing;
-use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Changes, Errand, Item, Listener, Listing, Operator,
+};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::Shared;
 use tokio::time::{Instant, sleep_until};
@@ -50,6 +53,8 @@ struct Life {
     unread: Vec<(Listing, String)>,
     /// Whether it was let go because it offers nothing.
     resting: bool,
+    /// Whether it was connected before.
+    was_connected: bool,
 }
 
 type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
@@ -59,6 +64,11 @@ type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
 impl Server {
     /// A server that is not connected yet. Must be called within a tokio runtime.
     pub fn new(settings: impl Into<Settings>) -> Self {
+        Self::heard_by(settings, Arc::new(Changes::default()))
+    }
+
+    /// The same, with somebody who is told what it says that belongs to no call.
+    pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
         let settings = settings.into();
         let life = Life {
             link: None,
@@ -67,11 +77,13 @@ impl Server {
             failure: None,
             unread: Vec::new(),
             resting: false,
+            was_connected: false,
         };
         let watched = Watched {
             ring: Ring::default(),
             masker: Arc::new(Masker::of(&settings)),
             alive: Arc::new(Alive::new()),
+            listener,
         };
         // An error only in name: the highest level is the one that no filter hides, and whatever
         // is logged inside says which server it is about.
@@ -119,6 +131,7 @@ impl Server {
                 result = start => result,
             };
             let mut life = lock(&life);
+            let again = life.was_connected;
             match &result {
                 Ok(session) => {
                     info!(protocol = session.about.protocol, "connected");
@@ -131,6 +144,12 @@ impl Server {
                 }
             }
             drop(life);
+            if result.is_ok() && again {
+                // Nobody knows what changed while it was away.
+                for listing in Listing::ALL {
+                    watched.listener.list_changed(&connector.name(), listing);
+                }
+            }
             result
         };
         connecting.instrument(self.span.clone()).boxed().shared()
@@ -223,6 +242,10 @@ impl Backend for Server {
         .boxed()
     }
 
+    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
+        async { self.session().await?.errand(errand).await }.boxed()
+    }
+
     fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
         async { self.session().await?.complete(typing).await }.boxed()
     }
@@ -251,6 +274,7 @@ impl Drop for Server {
 
 impl Life {
     fn connected(&mut self) {
+        self.was_connected = true;
         self.failures = 0;
         self.failure = None;
         self.unread.clear();

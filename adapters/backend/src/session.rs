@@ -1,15 +1,15 @@
 //! Speaks with one connected server in the era it turned out to speak.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::catalog::Typing;
-use capstan_hub::ports::{About, BoxFuture, Item, Listing, Operator};
+use capstan_hub::ports::{About, Asking, BoxFuture, Errand, Item, Listing, Operator, Unanswered};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
-use futures::future::Shared;
+use futures::future::{Shared, try_join_all};
 use tracing::{Instrument, debug};
 
 use crate::channel::{Channel, Request, RequestError};
@@ -31,6 +31,8 @@ pub(crate) struct Session {
     lists: Arc<Lists>,
     /// The kinds of changes that the server was asked to tell.
     subscribed: Mutex<HashSet<&'static str>>,
+    /// The resources that a modern server was asked to watch, with their subscriptions.
+    watched: Mutex<HashMap<String, u64>>,
 }
 
 /// What the server offers, from memory until it changes. A list that is being read is shared by
@@ -61,8 +63,9 @@ impl Session {
         lists: Arc<Lists>,
     ) -> Self {
         let Hello { modern, about } = hello;
-        let subscribed = Mutex::default();
-        Self { settings, connection, about: Arc::new(about), modern, asked, lists, subscribed }
+        let (subscribed, watched) = (Mutex::default(), Mutex::default());
+        let about = Arc::new(about);
+        Self { settings, connection, about, modern, asked, lists, subscribed, watched }
     }
 
     /// Whether the server says that it has such a list.
@@ -124,17 +127,67 @@ impl Session {
         }
         let first = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
         if first {
-            let yes = compose::object(&[(key, &truth())]);
-            let meta = modern_meta(&self.settings, None);
-            let params = compose::object(&[("notifications", &yes), ("_meta", &meta)]);
-            self.connection.start("subscriptions/listen", &params).await;
+            self.listen_to(key, &truth()).await;
         }
+    }
+
+    /// Asks a modern server to tell of something; the id of the subscription.
+    async fn listen_to(&self, key: &str, what: &Json) -> u64 {
+        let wanted = compose::object(&[(key, what)]);
+        let meta = modern_meta(&self.settings, None);
+        let params = compose::object(&[("notifications", &wanted), ("_meta", &meta)]);
+        self.connection.start("subscriptions/listen", &params).await
+    }
+
+    /// Asks something that is neither a call nor a list.
+    pub(crate) async fn errand(&self, errand: &Errand) -> Result<Json, CallError> {
+        let params = match errand {
+            Errand::Subscribe(uri) if self.modern => {
+                self.watch_resource(uri).await;
+                return Ok(Json::empty_object());
+            }
+            Errand::Unsubscribe(uri) if self.modern => {
+                let subscription = self.watched_resources().remove(uri);
+                if let Some(id) = subscription {
+                    self.connection.stop(id);
+                }
+                return Ok(Json::empty_object());
+            }
+            // A modern server is told with each request.
+            Errand::Level(_) if self.modern => return Ok(Json::empty_object()),
+            Errand::Subscribe(uri) | Errand::Unsubscribe(uri) => {
+                compose::object(&[("uri", &compose::string(uri))])
+            }
+            Errand::Level(level) => compose::object(&[("level", &compose::string(level))]),
+            Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
+        };
+        match self.ask(errand.method(), &params).await? {
+            Reply::Result(result) => Ok(result),
+            Reply::Error(error) => Err(self.refused(&error)),
+        }
+    }
+
+    async fn watch_resource(&self, uri: &str) {
+        if self.watched_resources().contains_key(uri) {
+            return;
+        }
+        let uris = compose::array(&[compose::string(uri)]);
+        let id = self.listen_to("resourceSubscriptions", &uris).await;
+        let other = self.watched_resources().insert(uri.to_owned(), id);
+        if let Some(id) = other {
+            // Somebody was faster.
+            self.connection.stop(id);
+        }
+    }
+
+    fn watched_resources(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for something that is no call of anybody, such as a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
         let params = if self.modern {
-            let meta = modern_meta(&self.settings, None);
+            let meta = self.modern_meta_over(params);
             object::with_member(params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
         } else {
             params.clone()
@@ -146,15 +199,27 @@ impl Session {
         reply.map_err(|error| self.request_failed(error, MayRun::No))
     }
 
+    /// Our own metadata, behind what a modern client has put there itself.
+    fn modern_meta_over(&self, params: &Json) -> Json {
+        let ours = modern_meta(&self.settings, None);
+        let theirs = object::get(params, "_meta").and_then(|meta| object::members(&meta).ok());
+        let mut meta = theirs.unwrap_or_default();
+        for (key, value) in object::members(&ours).unwrap_or_default() {
+            if !meta.iter().any(|(name, _)| *name == key) {
+                meta.push((key, value));
+            }
+        }
+        let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        compose::object(&meta)
+    }
+
     /// Asks what a value that is being typed could become.
     pub(crate) async fn complete(&self, typing: &Typing) -> Result<Vec<String>, CallError> {
         if self.capability("completions").is_none() {
             return Ok(Vec::new());
         }
-        match self.ask("completion/complete", &typing.params()).await? {
-            Reply::Result(result) => Ok(Typing::values(&result)),
-            Reply::Error(error) => Err(self.refused(&error)),
-        }
+        let result = self.errand(&Errand::Complete(typing.params())).await?;
+        Ok(Typing::values(&result))
     }
 
     /// Does what the ticket says; answers what the server asks on the way.
@@ -166,7 +231,7 @@ impl Session {
         let mut params = ticket.params().clone();
         for _ in 0..MAX_ROUNDS {
             let result = self.send(ticket, &params, operator).await?;
-            if !self.modern || !is_input_required(&result) {
+            if !self.modern || operator.wishes().input_required || !is_input_required(&result) {
                 return Ok(Answer(result));
             }
             params = self.with_input(ticket.params(), &result, operator).await?;
@@ -203,7 +268,7 @@ impl Session {
         operator: &Arc<dyn Operator>,
     ) -> Result<Reply, CallError> {
         let id = self.connection.next_id();
-        let params = self.with_meta(params, id)?;
+        let params = self.with_meta(params, id, &**operator)?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
         let operator = Some(Arc::clone(operator));
         let request = Request { id, method, params: &params, limit, operator };
@@ -213,19 +278,32 @@ impl Session {
     }
 
     /// Adds our own metadata to what the client sent, which stays as it is otherwise.
-    fn with_meta(&self, params: &Json, id: u64) -> Result<Json, CallError> {
+    fn with_meta(
+        &self,
+        params: &Json,
+        id: u64,
+        operator: &dyn Operator,
+    ) -> Result<Json, CallError> {
         let broken = |_| self.broken("the params are not an object".to_owned());
-        let client = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
-        let mut meta = object::with_member(&client, protocol::META_PROGRESS, &compose::number(id))
-            .map_err(broken)?;
-        if self.modern {
-            for (key, value) in
-                object::members(&modern_meta(&self.settings, None)).map_err(broken)?
-            {
-                meta = object::with_member(&meta, &key, &value).map_err(broken)?;
-            }
+        let progress = operator.wishes().progress;
+        if !progress && !self.modern {
+            return Ok(params.clone());
         }
-        object::with_member(params, "_meta", &meta).map_err(broken)
+        let client = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
+        let mut meta = object::members(&client).map_err(broken)?;
+        let mut set = |key: &str, value: Json| match meta.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => meta.push((key.to_owned(), value)),
+        };
+        if progress {
+            set(protocol::META_PROGRESS, compose::number(id));
+        }
+        if self.modern {
+            let ours = modern_meta(&self.settings, Some(operator));
+            object::members(&ours).map_err(broken)?.into_iter().for_each(|(k, v)| set(&k, v));
+        }
+        let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        object::with_member(params, "_meta", &compose::object(&meta)).map_err(broken)
     }
 
     /// The call again, with answers to what the server asked and its own state untouched.
@@ -237,10 +315,12 @@ impl Session {
     ) -> Result<Json, CallError> {
         let broken = |_| self.broken("its request for input is malformed".to_owned());
         let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
-        let mut answers = Vec::new();
-        for (key, request) in object::members(&requests).map_err(broken)? {
-            answers.push((key, self.answer_input(&request, operator).await?));
-        }
+        let asked = object::members(&requests).map_err(broken)?;
+        // All at once: whoever answers may want to see them together.
+        let answering = asked.into_iter().map(|(key, request)| async move {
+            Ok::<_, CallError>((key, self.answer_input(&request, operator).await?))
+        });
+        let answers = try_join_all(answering).await?;
         let answers: Vec<(&str, &Json)> = answers.iter().map(|(k, v)| (k.as_str(), v)).collect();
         let mut params = params.clone();
         if !answers.is_empty() {
@@ -259,14 +339,15 @@ impl Session {
         operator: &Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
         let method = object::get_string(request, "method").unwrap_or_default();
-        if let Some(answer) = self.asked.at_once(&method) {
-            return Ok(answer);
-        }
-        if !self.asked.may_ask(&method) {
+        let asking = Asking::of_method(&method).filter(|asking| self.asked.may_ask(*asking));
+        let Some(asking) = asking else {
             return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
-        }
-        let params = object::get(request, "params");
-        Ok(self.asked.elicit(params.as_ref(), Some(&**operator)).await)
+        };
+        let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
+        let answer = self.asked.answer(asking, params, Some(&**operator)).await;
+        answer.map_err(|Unanswered { message, .. }| {
+            self.broken(format!("it asks for `{method}`, which got no answer: {message}"))
+        })
     }
 
     fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
@@ -288,7 +369,8 @@ impl Session {
 
     pub(crate) fn refused(&self, error: &RpcError) -> CallError {
         let (code, message) = (error.code, error.message.clone());
-        CallError::Server { server: self.settings.name.clone(), code, message }
+        let (server, whole) = (self.settings.name.clone(), Some(error.whole.to_string()));
+        CallError::Server { server, code, message, whole }
     }
 
     pub(crate) fn broken(&self, problem: String) -> CallError {

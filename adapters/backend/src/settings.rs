@@ -31,6 +31,8 @@ pub struct StdioSettings {
     pub roots: Vec<Root>,
     /// Whether it may ask the operator anything.
     pub elicitation: Elicitation,
+    /// Who is behind the calls.
+    pub others: Others,
     /// Our own program, which becomes the keeper.
     pub keeper: PathBuf,
 }
@@ -59,6 +61,8 @@ pub struct HttpSettings {
     pub roots: Vec<Root>,
     /// Whether it may ask the operator anything.
     pub elicitation: Elicitation,
+    /// Who is behind the calls.
+    pub others: Others,
 }
 
 /// How a server is reached and how to talk to it.
@@ -92,6 +96,7 @@ pub(crate) struct Terms {
     pub(crate) timeout: Duration,
     pub(crate) roots: Vec<Root>,
     pub(crate) elicitation: Elicitation,
+    pub(crate) others: Others,
 }
 
 /// Which era of the protocol to speak.
@@ -116,6 +121,16 @@ pub enum Elicitation {
     Off,
 }
 
+/// Who is behind the calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    /// A person, for whom we speak.
+    #[default]
+    People,
+    /// Programs of any kind, each of which says for itself what it can do.
+    Clients,
+}
+
 /// A folder that a server is told to work in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -136,6 +151,7 @@ impl Settings {
                 timeout: stdio.timeout,
                 roots: stdio.roots.clone(),
                 elicitation: stdio.elicitation,
+                others: stdio.others,
             },
             Self::Http(http) => Terms {
                 name: http.name.clone(),
@@ -143,6 +159,7 @@ impl Settings {
                 timeout: http.timeout,
                 roots: http.roots.clone(),
                 elicitation: http.elicitation,
+                others: http.others,
             },
         }
     }

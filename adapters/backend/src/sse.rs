@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tracing::{Instrument, debug};
 
 use crate::channel::{Channel, Request, RequestError};
+use crate::connection::cancelled;
 use crate::events::Events;
 use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop, post_all};
@@ -85,10 +86,16 @@ impl Channel for SseChannel {
         self.sse.link.ask(request, exchange).boxed()
     }
 
-    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()> {
-        let line = compose::request(self.next_id(), method, Some(params));
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
+        let id = self.next_id();
+        let line = compose::request(id, method, Some(params));
         self.sse.link.log(&line);
-        self.sse.post_in_time(line).boxed()
+        self.sse.post_in_time(line).map(move |()| id).boxed()
+    }
+
+    fn stop(&self, id: u64) {
+        let sse = Arc::clone(&self.sse);
+        self.sse.link.spawn(async move { sse.post_in_time(cancelled(id)).await });
     }
 
     fn sift(&self, tools: Vec<Item>) -> Vec<Item> {

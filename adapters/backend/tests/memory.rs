@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use capstan_backend::Others;
 use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, StdioServer, StdioSettings};
 use capstan_hub::ports::Backend;
@@ -40,6 +41,7 @@ fn server(command: &str, args: &[&str]) -> StdioServer {
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Elicitation::Off,
+        others: Others::default(),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-stand-in")),
     })
 }

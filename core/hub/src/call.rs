@@ -1,5 +1,6 @@
 //! What comes in at one end of the road and goes out at the other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use capstan_model::{Caller, Kind, Target};
@@ -9,11 +10,27 @@ use capstan_wire::{Json, compose, object};
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Who asks.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// For what.
     pub target: Target,
     /// The params of the request, with whatever the client put there.
     pub params: Json,
+    /// Whether it goes on with a call that has been down the road already.
+    pub part: Part,
+}
+
+/// Which part of a conversation about one call this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// The first.
+    #[default]
+    First,
+    /// A later one: the server asked for input, and the caller comes back with it. It is free of
+    /// quota, and an approval holds for all parts.
+    Later {
+        /// Whether an operator has said yes to the call.
+        approved: bool,
+    },
 }
 
 /// What a server answered, before screening: the result, byte for byte.
@@ -31,14 +48,14 @@ pub struct Session {
 
 impl Call {
     /// A call with these arguments; for a resource there are none.
-    pub fn new(caller: Caller, target: Target, arguments: Option<&Json>) -> Self {
+    pub fn new(caller: impl Into<Arc<Caller>>, target: Target, arguments: Option<&Json>) -> Self {
         let name = compose::string(&target.name);
         let key = target.kind.name_key();
         let params = match arguments {
             Some(arguments) => compose::object(&[(key, &name), ("arguments", arguments)]),
             None => compose::object(&[(key, &name)]),
         };
-        Self { caller, target, params }
+        Self { caller: caller.into(), target, params, part: Part::First }
     }
 
     /// The arguments, as the rules look at them.

@@ -5,13 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use capstan_model::{ServerName, Trust, Verdict};
 use capstan_policy::Policy;
+use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use tracing::warn;
 
 use crate::Limits;
 use crate::hub::Hub;
-use crate::ports::{Approval, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply};
+use crate::ports::{
+    Approval, Ask, Asking, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply,
+    Unanswered, Wishes,
+};
+
+/// JSON-RPC: a person said no.
+const REFUSED_BY_USER: i64 = -1;
 
 /// Stands between a server and the operator: lets through what the rules allow, so many at a
 /// time, and answers no for an operator who does not answer in time.
@@ -53,24 +60,34 @@ impl Gate {
         Some(Place(Arc::clone(&self.open)))
     }
 
-    async fn ask(&self, elicitation: Elicitation) -> Reply {
-        let server = elicitation.server.clone();
-        if self.forbids(&server) {
-            return Reply::Decline;
+    /// Lets a question through; `None` when nobody gets to see it, or nobody answers in time.
+    async fn pass<T>(&self, server: &ServerName, answer: BoxFuture<'_, T>) -> Option<T> {
+        if self.forbids(server) {
+            return None;
         }
         let Some(_place) = self.take_place() else {
             let limit = self.limits.max_questions;
             warn!(%server, limit, "too many open questions; this one is declined");
-            return Reply::Decline;
+            return None;
         };
-        let answer = self.operator.elicit(elicitation);
         let too_late = self.clock.sleep(self.limits.question_wait);
         match select(answer, too_late).await {
-            Either::Left((reply, _)) => reply,
+            Either::Left((reply, _)) => Some(reply),
             Either::Right(((), _)) => {
                 warn!(%server, "nobody answered the server's question in time; it is declined");
-                Reply::Decline
+                None
             }
+        }
+    }
+}
+
+/// What a server is told whose question nobody answers.
+fn declined(asking: Asking) -> Result<Json, Unanswered> {
+    match asking {
+        Asking::Elicit => Ok(Reply::Decline.to_json()),
+        Asking::Sample | Asking::Roots => {
+            let message = "the user declined the request".to_owned();
+            Err(Unanswered { code: REFUSED_BY_USER, message })
         }
     }
 }
@@ -81,7 +98,33 @@ impl Operator for Gate {
     }
 
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        self.ask(elicitation).boxed()
+        async move {
+            let server = elicitation.server.clone();
+            let answer = self.operator.elicit(elicitation);
+            self.pass(&server, answer).await.unwrap_or(Reply::Decline)
+        }
+        .boxed()
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        async move {
+            let (server, asking) = (ask.server.clone(), ask.asking);
+            let answer = self.operator.ask(ask);
+            self.pass(&server, answer).await.unwrap_or_else(|| declined(asking))
+        }
+        .boxed()
+    }
+
+    fn able(&self) -> Option<Json> {
+        self.operator.able()
+    }
+
+    fn wishes(&self) -> Wishes {
+        self.operator.wishes()
+    }
+
+    fn party(&self) -> u64 {
+        self.operator.party()
     }
 
     fn notice(&self, notice: Notice) {

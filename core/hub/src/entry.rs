@@ -1,5 +1,6 @@
 //! One line of the audit log: what became of one call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{Caller, Effect, ErrorCode, Kind, Verdict};
@@ -11,7 +12,7 @@ pub struct Entry {
     /// When the call came in.
     pub time: Timestamp,
     /// Who asked, and through which front.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// Tool, resource or prompt.
     pub kind: Kind,
     /// The server that was asked; `None` when no server fits the name.

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 
 use crate::catalog::ToolView;
 use crate::pipeline::{self, Attempt, Screened};
-use crate::ports::{AuditLog, Backend, Clock, Item, Operator};
+use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::{Call, Session};
 
 /// Everything a call may need on its way.
@@ -28,6 +28,8 @@ pub struct Hub {
     pub limits: Limits,
     /// Questions of servers that are open right now.
     pub open_questions: Arc<AtomicUsize>,
+    /// Where servers say what belongs to no call.
+    pub changes: Arc<Changes>,
 }
 
 /// The bounds of a hub.

@@ -16,10 +16,11 @@ pub mod entry;
 pub mod catalog;
 pub mod elicit;
 pub mod absent;
+mod errand;
 pub mod hub;
 
 pub use absent::Absent;
-pub use call::{Answer, Call, Session};
+pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Hub, Keep, Limits};
-pub use pipeline::{Attempt, Screened, Ticket};
+pub use pipeline::{Attempt, Screened, Shape, Ticket};

@@ -218,7 +218,7 @@ async fn a_question_that_is_open_delays_no_other_call() {
 async fn what_a_server_tells_about_its_work_reaches_the_operator() {
     let notice = || {
         let (level, text) = ("info".to_owned(), "half done".to_owned());
-        Notice::Log { server: "files".parse().unwrap(), level, text }
+        Notice::Log { server: "files".parse().unwrap(), level, text, params: json("{}") }
     };
     let runs = move |_, operator: Arc<dyn Operator>| {
         operator.notice(notice());

@@ -119,7 +119,7 @@ fn went_away() -> CallError {
 }
 
 fn refused_by_server(code: i64) -> CallError {
-    CallError::Server { server: server(), code, message: "no".to_owned() }
+    CallError::Server { server: server(), code, message: "no".to_owned(), whole: None }
 }
 
 fn not_mcp() -> CallError {
@@ -163,7 +163,7 @@ async fn an_entry_says_who_called_when_and_how_long_it_took() {
     let scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });
     tokio::time::advance(Duration::from_mins(1)).await;
     let mut call = tool("files__read");
-    call.caller.caller_id = Some("editor 1.0".to_owned());
+    Arc::make_mut(&mut call.caller).caller_id = Some("editor 1.0".to_owned());
     let caller = call.caller.clone();
     scene.send(call).await.unwrap();
     let entry = scene.world.log.0.lock().unwrap().pop().unwrap();

@@ -113,6 +113,8 @@ pub enum CallError {
         code: i64,
         /// Its words.
         message: String,
+        /// The whole error as it wrote it, in JSON; `None` when it never wrote one.
+        whole: Option<String>,
     },
     /// The answer is larger than the limit.
     #[error("the answer of `{item}` has {size} bytes; the limit is {limit}")]

@@ -27,6 +27,20 @@ pub fn get(json: &Json, key: &str) -> Option<Json> {
     Some(Json::piece(json.bytes(), value))
 }
 
+/// The first members of these names, as they were written, in one pass; none when `json` is no
+/// object.
+pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
+    let mut found = [const { None }; N];
+    let Ok(raw) = serde_json::from_slice::<Members<'_>>(json.as_bytes()) else { return found };
+    for (name, value) in raw.0 {
+        let place = keys.iter().zip(&mut found).find(|(key, _)| **key == name);
+        if let Some((_, place @ None)) = place {
+            *place = Some(Json::piece(json.bytes(), value));
+        }
+    }
+    found
+}
+
 /// The member called `key`, when it is a string.
 pub fn get_string(json: &Json, key: &str) -> Option<String> {
     get(json, key)?.read().ok()
@@ -81,6 +95,17 @@ pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson
     }
     let borrowed: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
     Ok(compose::object(&borrowed))
+}
+
+/// `json` without the member `key`.
+///
+/// # Errors
+/// When `json` is not an object.
+pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
+    let members = members(json)?;
+    let kept = members.iter().filter(|(name, _)| name != key);
+    let kept: Vec<(&str, &Json)> = kept.map(|(k, v)| (k.as_str(), v)).collect();
+    Ok(compose::object(&kept))
 }
 
 /// The members of an object in the order they were written.

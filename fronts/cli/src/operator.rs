@@ -92,7 +92,7 @@ impl Operator for Person {
             Notice::Progress { done, total, message, .. } => {
                 self.waiting.progress(done, total, message.as_deref());
             }
-            Notice::Log { server, level, text } => {
+            Notice::Log { server, level, text, .. } => {
                 let print = self.print;
                 self.waiting.tell(move || print.note(&format!("{server} {level}: {text}")));
             }

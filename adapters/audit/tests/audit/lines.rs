@@ -1,5 +1,6 @@
 //! What a line says, and what it never says.
 
+use std::sync::Arc;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -50,7 +51,7 @@ fn a_line_has_these_fields_in_this_order_and_no_others() {
 fn what_is_not_known_is_null_and_not_left_out() {
     let world = World::new();
     let mut bare = entry(1);
-    bare.caller = Caller::operator(Front::Cli);
+    bare.caller = Caller::operator(Front::Cli).into();
     bare.kind = Kind::Resource;
     (bare.server, bare.rule, bare.effect) = (None, None, None);
     (bare.verdict, bare.approval) = (None, None);
@@ -89,8 +90,8 @@ fn a_text_without_end_is_cut_off_and_the_chain_stays_whole() {
     let world = World::new();
     let mut huge = entry(1);
     huge.item = "ü\u{0}".repeat(1_000_000);
-    huge.caller.subject = "\u{1}".repeat(1_000_000);
-    huge.caller.caller_id = Some("\u{1}".repeat(1_000_000));
+    Arc::make_mut(&mut huge.caller).subject = "\u{1}".repeat(1_000_000);
+    Arc::make_mut(&mut huge.caller).caller_id = Some("\u{1}".repeat(1_000_000));
     huge.server = Some("\u{1}".repeat(1_000_000));
     huge.rule = Some("\u{1}".repeat(1_000_000));
     world.open().record(huge);

@@ -16,7 +16,7 @@ fn mixed() -> World {
     let log = world.open();
     log.record(entry(1));
     log.record(Entry { server: Some("github".to_owned()), ..entry(2) });
-    log.record(Entry { caller: Caller::operator(Front::Cli), ..entry(3) });
+    log.record(Entry { caller: Caller::operator(Front::Cli).into(), ..entry(3) });
     log.record(Entry { outcome: Outcome::Failed(ErrorCode::PolicyBlocked), ..entry(4) });
     log.record(Entry { outcome: Outcome::ToolError, ..entry(5) });
     log.record(Entry { server: None, ..entry(6) });

@@ -1,5 +1,6 @@
 //! A log in a folder of its own, and entries to put into it.
 
+use std::sync::Arc;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,12 +89,12 @@ pub(crate) fn lines_of(path: &Path) -> Vec<String> {
 pub(crate) fn entry(number: u64) -> Entry {
     Entry {
         time: time(number),
-        caller: Caller {
+        caller: Arc::new(Caller {
             subject: "ci".to_owned(),
             roles: vec!["deployers".to_owned()],
             caller_id: Some("some-client/1.0".to_owned()),
             front: Front::Gateway,
-        },
+        }),
         kind: Kind::Tool,
         server: Some("linear".to_owned()),
         item: format!("tool_{number}"),

@@ -16,6 +16,7 @@ use capstan_wire::{Json, Message, Reply, compose, object, protocol};
 use futures::FutureExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{Instrument, debug, warn};
 
@@ -45,6 +46,8 @@ struct Http {
     agreed: Mutex<Agreed>,
     /// The arguments that go into headers, by tool.
     mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
+    /// Subscriptions, by the id they were given.
+    started: Mutex<HashMap<u64, AbortHandle>>,
 }
 
 /// What is agreed with the server.
@@ -60,7 +63,8 @@ impl HttpChannel {
     /// A way to the server; nothing is sent yet.
     pub(crate) fn open(opening: Opening) -> Self {
         let Parts { link, outgoing, minding, stop } = Link::open(opening);
-        let http = Arc::new(Http { link, agreed: Mutex::default(), mirrors: Mutex::default() });
+        let (agreed, mirrors, started) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let http = Arc::new(Http { link, agreed, mirrors, started });
         let poster = Arc::clone(&http);
         http.link.spawn(post_all(outgoing, move |line| {
             let http = Arc::clone(&poster);
@@ -108,9 +112,20 @@ impl Channel for HttpChannel {
         self.http.link.ask(request, exchange).boxed()
     }
 
-    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, ()> {
-        self.http.link.spawn(Arc::clone(&self.http).subscribe(method, params.clone()));
-        std::future::ready(()).boxed()
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
+        let id = self.http.link.next_id();
+        let running = Arc::clone(&self.http).subscribe(method, params.clone());
+        let handle = self.http.link.spawn(running);
+        self.http.started().insert(id, handle);
+        std::future::ready(id).boxed()
+    }
+
+    fn stop(&self, id: u64) {
+        let handle = self.http.started().remove(&id);
+        if let Some(handle) = handle {
+            // A modern server notices that its stream is closed.
+            handle.abort();
+        }
     }
 
     fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
@@ -142,6 +157,10 @@ impl Channel for HttpChannel {
 impl Http {
     fn agreed(&self) -> MutexGuard<'_, Agreed> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn started(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_modern(&self) -> bool {

@@ -187,7 +187,7 @@ impl Http {
     }
 
     fn all_changed(&self) {
-        for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
+        for listing in Listing::ALL {
             (self.link.inbound.changed)(listing);
         }
     }

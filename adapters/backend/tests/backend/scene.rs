@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use capstan_backend::Others;
 use capstan_backend::settings::Elicitation as Switch;
 use capstan_backend::{Era, StdioServer, StdioSettings};
 use capstan_hub::ports::{
@@ -86,6 +87,7 @@ pub(crate) fn settings(command: &str, args: &[&str]) -> StdioSettings {
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Switch::Offered,
+        others: Others::default(),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-stand-in")),
     }
 }
@@ -131,6 +133,7 @@ impl Scene {
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             open_questions: Arc::default(),
+            changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });
         Self { server, hub: Arc::new(hub), person, folder }
@@ -238,10 +241,12 @@ impl Operator for Person {
 
     fn notice(&self, notice: Notice) {
         match notice {
-            Notice::Progress { server, done, total, message } => {
+            Notice::Progress { server, done, total, message, .. } => {
                 self.see(format!("{server}: {done} of {total:?}, {message:?}"));
             }
-            Notice::Log { server, level, text } => self.see(format!("{server}: {level} {text}")),
+            Notice::Log { server, level, text, .. } => {
+                self.see(format!("{server}: {level} {text}"))
+            }
         }
     }
 }

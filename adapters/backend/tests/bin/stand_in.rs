@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use capstan_backend::Others;
 use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, StdioServer, StdioSettings, keeper};
 use capstan_hub::ports::Backend;
@@ -47,6 +48,7 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Elicitation::Off,
+        others: Others::default(),
         keeper: std::env::current_exe()?,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use capstan_backend::Others;
 use capstan_backend::settings::Elicitation as Switch;
 use capstan_backend::{Era, HttpSettings, Prefer, Server};
 use capstan_hub::ports::{
@@ -54,6 +55,7 @@ pub(crate) fn settings(url: &str) -> HttpSettings {
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Switch::Offered,
+        others: Others::default(),
     }
 }
 
@@ -123,6 +125,7 @@ impl Scene {
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             open_questions: Arc::default(),
+            changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });
         Self { server, hub: Arc::new(hub), person }

@@ -27,6 +27,13 @@ pub enum Patience {
     /// Somebody with one slow server waits for it; somebody with many does not wait for those
     /// that never answer.
     UntilFirstOr(Duration),
+    /// So long after the latest answer, and never longer than `most` in all.
+    Quiet {
+        /// After the latest answer.
+        after: Duration,
+        /// In all.
+        most: Duration,
+    },
 }
 
 /// What the servers answered, in the order of the configuration.
@@ -44,15 +51,17 @@ pub(super) async fn gather(
     hub: &Hub,
     listing: Listing,
     patience: Patience,
+    wanted: &(dyn Fn(&ServerName) -> bool + Sync),
     arrived: &mut (dyn FnMut(&ServerName) + Send),
 ) -> Gathered {
     let mut asked: FuturesUnordered<_> = hub
         .backends
         .values()
+        .filter(|backend| wanted(backend.name()))
         .map(|backend| async move { (backend.name().clone(), backend.list(listing).await) })
         .collect();
-    let (Patience::UpTo(limit) | Patience::UntilFirstOr(limit)) = patience;
-    let mut late = hub.clock.sleep(limit);
+    let begun = hub.clock.monotonic();
+    let mut late = hub.clock.sleep(patience.limit());
     let mut last_answer = None;
     let mut answers = BTreeMap::new();
     while !asked.is_empty() {
@@ -63,6 +72,10 @@ pub(super) async fn gather(
                 }
                 arrived(&name);
                 answers.insert(name, result);
+                if let Patience::Quiet { after, most } = patience {
+                    let spent = hub.clock.monotonic().saturating_sub(begun);
+                    late = hub.clock.sleep(after.min(most.saturating_sub(spent)));
+                }
             }
             Either::Left((None, _)) => break,
             Either::Right(((), _)) => match patience.extension(hub, last_answer) {
@@ -77,10 +90,18 @@ pub(super) async fn gather(
 // === impl Patience ===
 
 impl Patience {
+    /// How long to wait before the first answer.
+    fn limit(self) -> Duration {
+        match self {
+            Self::UpTo(limit) | Self::UntilFirstOr(limit) => limit,
+            Self::Quiet { most, .. } => most,
+        }
+    }
+
     /// How much longer to wait when the time is up; `None` to go on with what has come.
     fn extension(self, hub: &Hub, last_answer: Option<Duration>) -> Option<Duration> {
         match (self, last_answer) {
-            (Self::UpTo(_), _) => None,
+            (Self::UpTo(_) | Self::Quiet { .. }, _) => None,
             // Looked at again from time to time; it ends when the servers give up starting.
             (Self::UntilFirstOr(_), None) => Some(SETTLE),
             (Self::UntilFirstOr(_), Some(last)) => {

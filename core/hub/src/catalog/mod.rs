@@ -29,7 +29,17 @@ impl Hub {
         patience: Patience,
         arrived: &mut (dyn FnMut(&ServerName) + Send),
     ) -> Gathered {
-        gather::gather(self, listing, patience, arrived).await
+        gather::gather(self, listing, patience, &|_| true, arrived).await
+    }
+
+    /// Asks only the servers that are `wanted`; the others count as not having answered yet.
+    pub async fn gather_from(
+        &self,
+        listing: Listing,
+        patience: Patience,
+        wanted: &(dyn Fn(&ServerName) -> bool + Sync),
+    ) -> Gathered {
+        gather::gather(self, listing, patience, wanted, &mut |_| {}).await
     }
 
     /// The tools in `gathered` that a caller at `front` could be permitted to call.

@@ -5,7 +5,7 @@ use capstan_wire::Json;
 
 use super::confirm::Approved;
 use super::resolve::Resolved;
-use crate::Session;
+use crate::{Part, Session};
 
 /// Proof that a call may be sent. Only `admit` makes one, and backends take nothing else.
 #[derive(Debug)]
@@ -18,7 +18,10 @@ pub struct Ticket {
 
 pub(super) fn admit(session: &Session, approved: Approved) -> Result<Ticket, CallError> {
     let Approved { resolved: Resolved { id, effect, call, .. } } = approved;
-    session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?;
+    match call.part {
+        Part::First => session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?,
+        Part::Later { .. } => {}
+    }
     Ok(Ticket { id, kind: call.target.kind, effect, params: call.params })
 }
 

@@ -6,6 +6,7 @@ use super::permit::Permitted;
 use super::record::Record;
 use super::resolve::Resolved;
 use crate::ports::{Approval, Operator};
+use crate::{Ground, Part};
 
 /// A call that rules and operator agree to.
 pub(super) struct Approved {
@@ -19,7 +20,12 @@ pub(super) async fn confirm(
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
     if let Some(question) = question {
-        match operator.approve(&question).await {
+        let approval = match resolved.call.part {
+            // Said yes to before the server asked for input; it is the same call.
+            Part::Later { approved: true } => Approval::Yes(Ground::Asked),
+            Part::Later { approved: false } | Part::First => operator.approve(&question).await,
+        };
+        match approval {
             Approval::Yes(ground) => record.approved(ground),
             Approval::No(ground) => {
                 record.approved(ground);

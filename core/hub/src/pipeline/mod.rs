@@ -31,7 +31,7 @@ pub(crate) use permit::fallback;
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
-pub use screen::Screened;
+pub use screen::{Screened, Shape};
 
 use std::sync::Arc;
 

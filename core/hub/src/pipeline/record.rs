@@ -1,5 +1,6 @@
 //! Around all steps: every call is written down once, however it ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{CallError, Effect, ItemId, Ruling};
@@ -76,7 +77,7 @@ impl<'a> Record<'a> {
 fn blank(hub: &Hub, call: &Call) -> Entry {
     Entry {
         time: hub.clock.now(),
-        caller: call.caller.clone(),
+        caller: Arc::clone(&call.caller),
         kind: call.target.kind,
         server: None,
         item: call.target.name.clone(),

@@ -106,6 +106,7 @@ impl World {
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             open_questions: Arc::default(),
+            changes: Arc::default(),
         };
         Self { session: hub.session(), hub, log }
     }

@@ -1,0 +1,351 @@
+//! Calls: a tool, a resource or a prompt, down the road and back in the client's revision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::{Call, Part, Screened, Shape};
+use capstan_model::{CallError, Kind, Target};
+use capstan_wire::{Json, RequestId, compose, object};
+use tokio::sync::mpsc;
+
+use crate::client::{Client, View};
+use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::fault::{Fault, URL_REQUIRED, tool_error};
+use crate::gateway::Gateway;
+use crate::operator::{ClientOperator, META_LEVEL};
+use crate::park::Parked;
+use crate::seal::{BadState, Sealed, State, digest};
+
+/// The type of a result that asks for input.
+const INPUT_REQUIRED: &str = "input_required";
+
+/// How much longer than its questions a call waits, so that late answers are told apart.
+const PARK_GRACE: Duration = Duration::from_secs(30);
+
+/// How a call of a modern client goes on when there is something to ask.
+pub(crate) struct Coming {
+    gateway: Arc<Gateway>,
+    subject: String,
+    /// A digest of the call.
+    call: String,
+}
+
+/// One call on its way.
+struct Way {
+    gateway: Arc<Gateway>,
+    client: Arc<Client>,
+    kind: Kind,
+    /// The item as the client calls it.
+    name: String,
+    params: Json,
+    part: Part,
+    /// For modern clients, a digest of the call.
+    call: Option<String>,
+}
+
+/// Takes a call.
+pub(crate) fn call(
+    gateway: &Arc<Gateway>,
+    client: &Arc<Client>,
+    id: RequestId,
+    kind: Kind,
+    params: Option<Json>,
+) -> Exchange {
+    let params = params.unwrap_or_else(Json::empty_object);
+    let [name, state, responses] =
+        object::peek(&params, [kind.name_key(), "requestState", "inputResponses"]);
+    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
+        let message = format!("`{}` must be a string", kind.name_key());
+        return Exchange::fault(id, Fault::invalid(message));
+    };
+    let modern = client.revision.is_modern();
+    let call = modern.then(|| digest(kind.method(), &params));
+    let mut way = Way {
+        gateway: Arc::clone(gateway),
+        client: Arc::clone(client),
+        kind,
+        name,
+        params,
+        part: Part::First,
+        call,
+    };
+    match (way.call.clone(), state) {
+        (Some(call), Some(state)) => {
+            let subject = &client.caller.subject;
+            match gateway.sealer.open(&state, subject, &call, gateway.now()) {
+                Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
+                Ok(State::Elsewhere { state, approved }) => {
+                    way.part = Part::Later { approved };
+                    match way.with_state(state) {
+                        Ok(()) => way.start(id),
+                        Err(fault) => Exchange::fault(id, fault),
+                    }
+                }
+                Err(bad @ BadState) => Exchange::fault(id, Fault::invalid(bad.to_string())),
+            }
+        }
+        _ => way.start(id),
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Goes on with a call that waits.
+    fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
+        let Some(mut parked) = self.gateway.park.take(number) else {
+            return Exchange::fault(id, Fault::invalid(BadState.to_string()));
+        };
+        parked.answer(responses);
+        let coming = self.coming();
+        if !parked.questions.is_empty() {
+            let again = coming.map(|coming| coming.park(parked).map(Payload::from));
+            return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
+        }
+        let Parked { events, task, .. } = parked;
+        let exchange = Exchange::running(id, &self.client, events, task);
+        match coming {
+            Some(coming) => exchange.coming(coming),
+            None => exchange,
+        }
+    }
+
+    fn coming(&self) -> Option<Coming> {
+        Some(Coming {
+            gateway: Arc::clone(&self.gateway),
+            subject: self.client.caller.subject.clone(),
+            call: self.call.clone()?,
+        })
+    }
+
+    /// Puts the server's own state in the place of ours.
+    fn with_state(&mut self, state: Option<Json>) -> Result<(), Fault> {
+        let params = match state {
+            Some(state) => object::with_member(&self.params, "requestState", &state),
+            None => object::without_member(&self.params, "requestState"),
+        };
+        self.params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
+        Ok(())
+    }
+
+    fn start(self, id: RequestId) -> Exchange {
+        let (events, coming_out) = mpsc::channel(EVENTS);
+        let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events);
+        operator.goes_on(self.part);
+        let (client, coming) = (Arc::clone(&self.client), self.coming());
+        let task = Task(tokio::spawn(self.run(Arc::new(operator))));
+        let exchange = Exchange::running(id, &client, coming_out, task);
+        match coming {
+            Some(coming) => exchange.coming(coming),
+            None => exchange,
+        }
+    }
+
+    async fn run(self, operator: Arc<ClientOperator>) -> Result<Payload, Fault> {
+        let target = self.target().await?;
+        let params = self.params_for_server();
+        let caller = Arc::clone(&self.client.caller);
+        let call = Call { caller, target, params, part: self.part };
+        let session = Arc::clone(&self.client.session);
+        let counted = self.gateway.metrics.begin();
+        let result = self.gateway.hub.call(&session, call, Arc::<ClientOperator>::clone(&operator));
+        let result = result.await;
+        counted.end(&result);
+        match result {
+            Ok(screened) => Ok(self.deliver(&screened, &operator)),
+            Err(error) => self.fail(&error, &operator),
+        }
+    }
+
+    /// What the hub is to look for.
+    async fn target(&self) -> Result<Target, Fault> {
+        let name = match (&self.client.view, self.kind) {
+            (View::One(server), Kind::Tool | Kind::Prompt) => format!("{server}__{}", self.name),
+            (View::One(server), Kind::Resource) => format!("{server}:{}", self.name),
+            (View::All, Kind::Tool | Kind::Prompt) => self.name.clone(),
+            (View::All, Kind::Resource) => {
+                let located = self.gateway.locate(&self.client, &self.name).await;
+                let Some((server, uri)) = located else {
+                    return Err(Fault::no_such(self.kind, &self.name, self.client.revision));
+                };
+                format!("{server}:{uri}")
+            }
+        };
+        Ok(Target { kind: self.kind, name })
+    }
+
+    /// A legacy client says once what it wants to hear of; modern servers are told each time.
+    fn params_for_server(&self) -> Json {
+        let (false, Some(level)) = (self.client.revision.is_modern(), self.client.level()) else {
+            return self.params.clone();
+        };
+        let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
+        let with_level = object::with_member(&meta, META_LEVEL, &compose::string(level.as_str()));
+        let params = with_level.and_then(|meta| object::with_member(&self.params, "_meta", &meta));
+        params.unwrap_or_else(|_| self.params.clone())
+    }
+
+    /// The result, in the client's revision.
+    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Payload {
+        let (result, shape) = (screened.result(), screened.shape());
+        match &self.call {
+            None if shape.odd_structure => {
+                // A client before 2026-07-28 takes nothing but an object there; the text is left.
+                let plain = object::without_member(result, "structuredContent");
+                Payload::from(plain.unwrap_or_else(|_| result.clone()))
+            }
+            None => Payload::from(result.clone()),
+            Some(call) if shape.result_type.as_deref() == Some(INPUT_REQUIRED) => {
+                let theirs = object::get(result, "requestState");
+                let state = self.gateway.seal(
+                    &self.client.caller.subject,
+                    call,
+                    State::Elsewhere { state: theirs, approved: operator.approved() },
+                );
+                let result = object::with_member(result, "requestState", &state);
+                Payload::from(result.unwrap_or_else(|_| screened.result().clone()))
+            }
+            Some(_) => modern(result, shape, self.kind),
+        }
+    }
+
+    fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
+        if let (CallError::Server { code: URL_REQUIRED, whole: Some(whole), .. }, Some(call)) =
+            (error, &self.call)
+            && let Some(result) = self.visits(whole, call, operator)
+        {
+            return Ok(Payload::from(result));
+        }
+        if self.kind == Kind::Tool
+            && let Some(result) = tool_error(error)
+        {
+            return Ok(match &self.call {
+                Some(_) => modern(&result, &Shape::default(), self.kind),
+                None => Payload::from(result),
+            });
+        }
+        Err(Fault::of_call(error, self.kind, &self.name, self.client.revision))
+    }
+
+    /// What 2025-11-25 has an error for, 2026-07-28 has a question for: pages to visit first.
+    fn visits(&self, whole: &str, call: &str, operator: &ClientOperator) -> Option<Json> {
+        let whole = Json::parse(whole.to_owned()).ok()?;
+        let pages = object::items(&object::at_path(&whole, "data.elicitations")?).ok()?;
+        let requests: Vec<(String, Json)> = pages
+            .iter()
+            .enumerate()
+            .map(|(at, page)| {
+                let params = object::without_member(page, "elicitationId");
+                let params = params.unwrap_or_else(|_| page.clone());
+                let method = compose::string("elicitation/create");
+                let request = compose::object(&[("method", &method), ("params", &params)]);
+                (format!("capstan-{}", at + 1), request)
+            })
+            .collect();
+        let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let state = State::Elsewhere { state: None, approved: operator.approved() };
+        let state = self.gateway.seal(&self.client.caller.subject, call, state);
+        Some(input_required(&compose::object(&requests), &state))
+    }
+}
+
+// === impl Coming ===
+
+impl Coming {
+    /// When a call that is parked now is given up.
+    pub(crate) fn expires(&self) -> Duration {
+        self.gateway.now() + self.gateway.hub.limits.question_wait + PARK_GRACE
+    }
+
+    /// Keeps a call until its client comes back; the answer that sends the client for it.
+    pub(crate) fn park(&self, parked: Parked) -> Result<Json, Fault> {
+        let requests = parked.requests();
+        match self.gateway.park.put(parked) {
+            Ok(number) => {
+                let state = self.gateway.seal(&self.subject, &self.call, State::Parked(number));
+                Ok(input_required(&requests, &state))
+            }
+            Err(_) => Err(Fault::new(-32603, "too many calls wait for an answer; try again later")),
+        }
+    }
+}
+
+impl Gateway {
+    fn seal(&self, subject: &str, call: &str, state: State) -> Json {
+        let expires = self.now() + self.hub.limits.question_wait + PARK_GRACE;
+        let (subject, call) = (subject.to_owned(), call.to_owned());
+        self.sealer.seal(&Sealed { subject, call, expires, state })
+    }
+}
+
+fn input_required(requests: &Json, state: &Json) -> Json {
+    compose::object(&[
+        ("resultType", &compose::string(INPUT_REQUIRED)),
+        ("inputRequests", requests),
+        ("requestState", state),
+    ])
+}
+
+/// A result with what modern clients expect of every one; nothing that is there is touched.
+fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
+    let mut before = String::new();
+    if shape.result_type.is_none() {
+        before.push_str(r#""resultType":"complete""#);
+    }
+    if kind == Kind::Resource && !shape.has_ttl {
+        let comma = if before.is_empty() { "" } else { "," };
+        before.push_str(comma);
+        before.push_str(r#""ttlMs":0,"cacheScope":"private""#);
+    }
+    let bytes = result.bytes();
+    let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
+    let (Some(rest), false) = (rest, before.is_empty()) else {
+        return Payload::from(result.clone());
+    };
+    let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let comma = if is_empty { "" } else { "," };
+    let before = Bytes::from(format!("{{{before}{comma}"));
+    Payload { before, body: bytes.slice_ref(rest), after: Bytes::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
+        let Payload { before, body, after } =
+            modern(&Json::parse(text.to_owned()).unwrap(), shape, kind);
+        String::from_utf8([before, body, after].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_legacy_result_gets_what_modern_clients_expect_and_keeps_its_bytes() {
+        let none = Shape::default();
+        let cases = [
+            (
+                r#"{ "content":[1.00]}"#,
+                Kind::Tool,
+                r#"{"resultType":"complete", "content":[1.00]}"#,
+            ),
+            ("{}", Kind::Tool, r#"{"resultType":"complete"}"#),
+            ("{ }", Kind::Prompt, r#"{"resultType":"complete" }"#),
+            (
+                r#"{"contents":[]}"#,
+                Kind::Resource,
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
+            ),
+            ("[1]", Kind::Tool, "[1]"),
+        ];
+        for (before, kind, after) in cases {
+            assert_eq!(delivered(before, &none, kind), after);
+        }
+    }
+
+    #[test]
+    fn a_modern_result_is_left_as_it_is() {
+        let shape = Shape { result_type: Some("complete".to_owned()), ..Shape::default() };
+        let text = r#"{"resultType":"complete","content":[]}"#;
+        assert_eq!(delivered(text, &shape, Kind::Tool), text);
+    }
+}

@@ -1,0 +1,170 @@
+//! Completions, log levels, subscriptions and tasks: what is asked of one server, found by what it
+//! is about.
+
+use std::sync::Arc;
+
+use capstan_hub::ports::Errand;
+use capstan_model::{CallError, Front, Kind, ServerName};
+use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_wire::{Json, compose, object};
+
+use crate::client::{Client, Level, View};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+
+impl Gateway {
+    /// `completion/complete`.
+    pub(crate) async fn complete(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        params: Option<Json>,
+    ) -> Result<Json, Fault> {
+        let params = params.unwrap_or_else(Json::empty_object);
+        let reference = object::get(&params, "ref");
+        let reference = reference.ok_or_else(|| Fault::invalid("`ref` is missing"))?;
+        let (kind, key) = match object::get_string(&reference, "type").as_deref() {
+            Some("ref/prompt") => (Kind::Prompt, "name"),
+            Some("ref/resource") => (Kind::Resource, "uri"),
+            _ => return Err(Fault::invalid("`ref.type` is not known")),
+        };
+        let name = object::get_string(&reference, key);
+        let name = name.ok_or_else(|| Fault::invalid(format!("`ref.{key}` must be a string")))?;
+        let found = match kind {
+            Kind::Prompt | Kind::Tool => self.find_prompt(&client, &name).await,
+            Kind::Resource => self.locate(&client, &name).await,
+        };
+        let unknown = || Fault::no_such(kind, &name, client.revision);
+        let (server, own) = found.ok_or_else(unknown)?;
+        let own_json = compose::string(&own);
+        let params = object::with_member(&reference, key, &own_json)
+            .and_then(|reference| object::with_member(&params, "ref", &reference))
+            .map_err(|_| Fault::invalid("the params are not an object"))?;
+        let errand = Errand::Complete(params);
+        let result = self.hub.errand(&server, Some((kind, &own)), &errand, Front::Gateway).await;
+        let result = match result {
+            // A server that cannot say offers nothing.
+            Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
+                let none = compose::object(&[("values", &compose::array(&[]))]);
+                compose::object(&[("completion", &none)])
+            }
+            Ok(result) => result,
+            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.revision)),
+        };
+        if !client.revision.is_modern() || object::get(&result, "resultType").is_some() {
+            return Ok(result);
+        }
+        let complete = compose::string("complete");
+        Ok(object::with_member(&result, "resultType", &complete).unwrap_or(result))
+    }
+
+    /// `logging/setLevel`: what the client hears, and the most that any server has to tell.
+    pub(crate) fn set_level(
+        self: &Arc<Self>,
+        client: &Client,
+        params: Option<&Json>,
+    ) -> Result<Json, Fault> {
+        let word = params.and_then(|params| object::get_string(params, "level"));
+        let level = word.as_deref().and_then(Level::parse);
+        let level = level.ok_or_else(|| Fault::invalid("`level` is not one that is known"))?;
+        client.set_level(level);
+        self.want_level(&client.view, level);
+        Ok(Json::empty_object())
+    }
+
+    /// Has servers say at least this much. Nobody waits for it.
+    pub(crate) fn want_level(self: &Arc<Self>, view: &View, level: Level) {
+        for server in self.shown(view) {
+            if !self.is_more(&server, level) {
+                continue;
+            }
+            let gateway = Arc::clone(self);
+            tokio::spawn(async move {
+                let errand = Errand::Level(level.as_str().to_owned());
+                let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
+                if let Err(error) = done {
+                    tracing::debug!(%server, %error, "a log level was not taken");
+                }
+            });
+        }
+    }
+
+    /// `resources/subscribe` and `resources/unsubscribe`.
+    pub(crate) async fn subscribe(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        params: Option<Json>,
+        wanted: Wanted,
+    ) -> Result<Json, Fault> {
+        let uri = params.and_then(|params| object::get_string(&params, "uri"));
+        let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
+        let found = self.locate(&client, &uri).await;
+        let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
+        let (server, own) = found.ok_or_else(unknown)?;
+        match wanted {
+            Wanted::Yes => {
+                self.start_watching(&server, &own).await.map_err(|error| {
+                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
+                })?;
+                if !client.subscribe(server, own, uri) {
+                    return Err(Fault::invalid("too many subscriptions"));
+                }
+            }
+            Wanted::No => {
+                if client.unsubscribe(&server, &own) {
+                    self.stop_watching(&server, &own);
+                }
+            }
+        }
+        Ok(Json::empty_object())
+    }
+
+    /// `tasks/…`: goes to the server whose call the task belongs to.
+    pub(crate) async fn task(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        method: String,
+        params: Option<Json>,
+    ) -> Result<Json, Fault> {
+        let View::One(server) = &client.view else {
+            // The id of a task says nothing about whose it is.
+            return Err(Fault::unknown_method(&method));
+        };
+        let params = params.unwrap_or_else(Json::empty_object);
+        let errand = Errand::Task(method.clone(), params);
+        let result = self.hub.errand(server, None, &errand, Front::Gateway).await;
+        result.map_err(|error| Fault::of_call(&error, Kind::Tool, &method, client.revision))
+    }
+
+    /// Asks a server to tell of a resource.
+    pub(crate) async fn start_watching(
+        &self,
+        server: &ServerName,
+        uri: &str,
+    ) -> Result<(), CallError> {
+        let errand = Errand::Subscribe(uri.to_owned());
+        let about = Some((Kind::Resource, uri));
+        self.hub.errand(server, about, &errand, Front::Gateway).await.map(drop)
+    }
+
+    /// Has a server no longer tell of a resource, unless somebody else wants to hear of it.
+    pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
+        if self.is_watched(server, uri) {
+            return;
+        }
+        let (gateway, server) = (Arc::clone(self), server.clone());
+        let errand = Errand::Unsubscribe(uri.to_owned());
+        tokio::spawn(async move {
+            let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
+            if let Err(error) = done {
+                tracing::debug!(%server, %error, "a subscription was not taken back");
+            }
+        });
+    }
+}
+
+/// Whether a client wants to hear of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Yes,
+    No,
+}

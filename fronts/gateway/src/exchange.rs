@@ -1,0 +1,269 @@
+//! One request of a client, and what comes back: messages on the way, then the answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use capstan_wire::{Json, RequestId, compose};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::call::Coming;
+use crate::client::Client;
+use crate::fault::Fault;
+use crate::operator::{Event, Open};
+use crate::park::Parked;
+
+/// Messages of one request that wait to be sent.
+pub(crate) const EVENTS: usize = 256;
+
+/// A request that is worked on. Dropping it ends the work, and tells the server so.
+#[must_use = "dropping it cancels the request"]
+pub struct Exchange {
+    id: RequestId,
+    work: Work,
+    /// Who is to forget the request when it is done.
+    client: Option<Arc<Client>>,
+    /// How a call of a modern client goes on that has something to ask.
+    coming: Option<Coming>,
+}
+
+enum Work {
+    /// Done before it began.
+    Ready(Option<Answer>),
+    /// Under way.
+    Running { events: mpsc::Receiver<Event>, task: Task, said: VecDeque<Bytes> },
+}
+
+/// What comes back for a request.
+pub enum Out {
+    /// A message that belongs to it: progress, a log message, a question.
+    Message(Bytes),
+    /// The answer, which is the last.
+    Answer(Answer),
+}
+
+/// The answer to a request, in pieces so that a large result is not copied.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    head: Bytes,
+    body: Bytes,
+    tail: Bytes,
+    /// The JSON-RPC code, when it is an error.
+    error: Option<i64>,
+}
+
+/// A result, in pieces: what stands before and behind the part that is shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    pub(crate) before: Bytes,
+    pub(crate) body: Bytes,
+    pub(crate) after: Bytes,
+}
+
+/// A task that ends when nobody waits for it any more.
+pub(crate) struct Task(pub(crate) JoinHandle<Result<Payload, Fault>>);
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub(crate) fn ready(id: RequestId, result: Result<Payload, Fault>) -> Self {
+        let answer = Answer::of(&id, result);
+        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None }
+    }
+
+    pub(crate) fn fault(id: RequestId, fault: Fault) -> Self {
+        Self::ready(id, Err(fault))
+    }
+
+    /// Work that goes on in a task of its own.
+    pub(crate) fn running(
+        id: RequestId,
+        client: &Arc<Client>,
+        events: mpsc::Receiver<Event>,
+        task: Task,
+    ) -> Self {
+        if !client.runs(&id, task.0.abort_handle()) {
+            return Self::fault(id, Fault::new(-32600, "too many requests at the same time"));
+        }
+        let work = Work::Running { events, task, said: VecDeque::new() };
+        Self { id, work, client: Some(Arc::clone(client)), coming: None }
+    }
+
+    /// Work that nothing is said about before it is done.
+    pub(crate) fn silent(
+        id: RequestId,
+        client: &Arc<Client>,
+        work: impl Future<Output = Result<Payload, Fault>> + Send + 'static,
+    ) -> Self {
+        let (_, events) = mpsc::channel(1);
+        Self::running(id, client, events, Task(tokio::spawn(work)))
+    }
+
+    /// The same, for a call that may have to wait for its client to come back.
+    pub(crate) fn coming(mut self, coming: Coming) -> Self {
+        self.coming = Some(coming);
+        self
+    }
+
+    /// What comes next; `None` after the answer.
+    pub async fn next(&mut self) -> Option<Out> {
+        let Work::Running { events, task, said } = &mut self.work else {
+            let Work::Ready(answer) = &mut self.work else { return None };
+            return answer.take().map(Out::Answer);
+        };
+        if let Some(message) = said.pop_front() {
+            return Some(Out::Message(message));
+        }
+        let result = tokio::select! {
+            biased;
+            // Everything that was said before the answer comes before it.
+            Some(event) = events.recv() => match event {
+                Event::Message(message) => return Some(Out::Message(message)),
+                Event::Question(question) => return self.ask(question).await,
+            },
+            result = &mut task.0 => result,
+        };
+        self.done();
+        self.work = Work::Ready(None);
+        // Only a task that was cancelled has no result, and then nobody expects one.
+        result.ok().map(|result| Out::Answer(Answer::of(&self.id, result)))
+    }
+
+    /// Asks a modern client, together with whatever else is asked at the same moment.
+    async fn ask(&mut self, first: Open) -> Option<Out> {
+        // Questions that were put at once arrive one after the other.
+        tokio::task::yield_now().await;
+        let mut questions = vec![first];
+        if let Work::Running { events, said, .. } = &mut self.work {
+            while let Ok(event) = events.try_recv() {
+                match event {
+                    Event::Message(message) => said.push_back(message),
+                    Event::Question(question) => questions.push(question),
+                }
+            }
+        }
+        let work = std::mem::replace(&mut self.work, Work::Ready(None));
+        let (Work::Running { events, task, mut said }, Some(coming)) = (work, &self.coming) else {
+            return None;
+        };
+        let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
+        let questions = questions.into_iter().enumerate().map(number).collect();
+        let parked = Parked { events, task, questions, expires: coming.expires() };
+        let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
+        let message = said.pop_front();
+        self.done();
+        match message {
+            None => Some(Out::Answer(answer)),
+            Some(message) => {
+                self.work = Work::Ready(Some(answer));
+                Some(Out::Message(message))
+            }
+        }
+    }
+
+    fn done(&mut self) {
+        if let Some(client) = self.client.take() {
+            client.ran(&self.id);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.done();
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    fn of(id: &RequestId, result: Result<Payload, Fault>) -> Self {
+        match result {
+            Ok(payload) => {
+                let mut head = start(Some(id), br#","result":"#);
+                head.extend_from_slice(&payload.before);
+                let tail = if payload.after.is_empty() {
+                    Bytes::from_static(b"}")
+                } else {
+                    let mut tail = BytesMut::from(payload.after);
+                    tail.extend_from_slice(b"}");
+                    tail.freeze()
+                };
+                Self { head: head.freeze(), body: payload.body, tail, error: None }
+            }
+            Err(fault) => Self::fault(Some(id), &fault),
+        }
+    }
+
+    pub(crate) fn result(id: &RequestId, result: &Json) -> Self {
+        Self::of(id, Ok(Payload::from(result.clone())))
+    }
+
+    pub(crate) fn fault(id: Option<&RequestId>, fault: &Fault) -> Self {
+        let (head, tail) = (start(id, br#","error":"#).freeze(), Bytes::from_static(b"}"));
+        Self { head, body: fault.to_json().bytes().clone(), tail, error: Some(fault.code()) }
+    }
+
+    /// An error that no method had a hand in.
+    pub fn error(id: Option<&RequestId>, code: i64, message: &str) -> Self {
+        Self::fault(id, &Fault::new(code, message))
+    }
+
+    /// The JSON-RPC code, when it is an error.
+    pub fn error_code(&self) -> Option<i64> {
+        self.error
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len() + self.tail.len()
+    }
+
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces, in order.
+    pub fn pieces(self) -> [Bytes; 3] {
+        [self.head, self.body, self.tail]
+    }
+
+    /// Puts all of it behind what is there.
+    pub fn write_into(&self, out: &mut Vec<u8>) {
+        out.reserve(self.len());
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(&self.body);
+        out.extend_from_slice(&self.tail);
+    }
+}
+
+// === impl Payload ===
+
+impl From<Json> for Payload {
+    fn from(result: Json) -> Self {
+        Self { before: Bytes::new(), body: result.bytes().clone(), after: Bytes::new() }
+    }
+}
+
+// === impl Task ===
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The start of a message with this id.
+fn start(id: Option<&RequestId>, then: &[u8]) -> BytesMut {
+    let mut head = BytesMut::with_capacity(64);
+    head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    match id {
+        Some(RequestId::Number(id)) => head.extend_from_slice(id.to_string().as_bytes()),
+        Some(RequestId::Text(id)) => head.extend_from_slice(compose::string(id).as_bytes()),
+        None => head.extend_from_slice(b"null"),
+    }
+    head.extend_from_slice(then);
+    head
+}

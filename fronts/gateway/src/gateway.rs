@@ -1,0 +1,238 @@
+//! Takes requests and hands each to its method.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use capstan_hub::Hub;
+use capstan_hub::ports::{Listener, Listing};
+use capstan_model::{Caller, Kind, ServerName};
+use capstan_wire::{Json, RequestId, object};
+use tokio::sync::{mpsc, watch};
+
+use crate::call;
+use crate::client::{Client, Level, Party, View};
+use crate::errand::Wanted;
+use crate::exchange::{Exchange, Payload};
+use crate::fault::Fault;
+use crate::listen::{Audience, MAX_CHANGES};
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::operator::META_LEVEL;
+use crate::park::Park;
+use crate::seal::Sealer;
+
+/// How often what has waited for too long is looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether requests are still under way when we end.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
+
+/// All servers behind one endpoint.
+pub struct Gateway {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) sealer: Sealer,
+    pub(crate) park: Park,
+    pub(crate) lists: Lists,
+    pub(crate) audience: Audience,
+    pub(crate) changes: mpsc::Sender<Listing>,
+    pub(crate) metrics: Metrics,
+    /// Is told when no new requests are taken any more.
+    pub(crate) stopped: watch::Receiver<bool>,
+    stop: watch::Sender<bool>,
+    /// The most that each server was asked to tell.
+    levels: Mutex<HashMap<ServerName, Level>>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// A gateway to the servers of a hub. Must be called within a tokio runtime.
+    pub fn new(hub: Arc<Hub>) -> Arc<Self> {
+        let (changes, coming) = mpsc::channel(MAX_CHANGES);
+        let (stop, stopped) = watch::channel(false);
+        let gateway = Arc::new(Self {
+            hub,
+            sealer: Sealer::new(),
+            park: Park::default(),
+            lists: Lists::default(),
+            audience: Audience::default(),
+            changes,
+            metrics: Metrics::default(),
+            stopped,
+            stop,
+            levels: Mutex::default(),
+        });
+        let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
+        gateway.hub.changes.listen(listener);
+        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), coming));
+        tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
+        gateway
+    }
+
+    /// A new conversation of a caller: what its quota counts for.
+    pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
+        Party { caller, session: Arc::new(self.hub.session()), view }
+    }
+
+    /// Whether there is a server of that name.
+    pub fn knows(&self, server: &ServerName) -> bool {
+        self.hub.backends.contains_key(server)
+    }
+
+    /// Takes a request of any method but `initialize`.
+    pub fn request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        if *self.stopped.borrow() {
+            return Exchange::fault(
+                id,
+                Fault::new(-32603, "we are shutting down; try again later"),
+            );
+        }
+        if client.revision.is_modern() {
+            self.heed_level(client, params.as_ref());
+        }
+        match method {
+            "tools/call" => call::call(self, client, id, Kind::Tool, params),
+            "resources/read" => call::call(self, client, id, Kind::Resource, params),
+            "prompts/get" => call::call(self, client, id, Kind::Prompt, params),
+            "tools/list" => self.listed(client, id, Listing::Tools, params),
+            "prompts/list" => self.listed(client, id, Listing::Prompts, params),
+            "resources/list" => self.listed(client, id, Listing::Resources, params),
+            "resources/templates/list" => self.listed(client, id, Listing::Templates, params),
+            _ => self.rare(client, id, method, params),
+        }
+    }
+
+    /// Takes something that a client tells.
+    pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
+        if method == "notifications/cancelled"
+            && let Some(id) = params.and_then(|params| object::get(params, "requestId"))
+        {
+            let number = id.read().map(RequestId::Number);
+            let id = number.or_else(|_| id.read().map(RequestId::Text));
+            if let Ok(id) = id {
+                client.cancel(&id);
+            }
+        }
+    }
+
+    /// Whether all is well enough to take requests.
+    pub fn is_ready(&self) -> bool {
+        !*self.stopped.borrow()
+    }
+
+    /// What there is to count, as text for Prometheus.
+    pub fn metrics(&self) -> String {
+        self.metrics.text(&self.hub, self.sessions(), self.park.len())
+    }
+
+    /// Takes no new requests; ends when those under way are done. Whoever waits for changes is
+    /// told that there will be none.
+    pub async fn drain(&self) {
+        self.stop.send_replace(true);
+        while self.metrics.in_flight() > 0 {
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+    }
+
+    fn listed(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        listing: Listing,
+        params: Option<Json>,
+    ) -> Exchange {
+        let list = Arc::clone(self).list(Arc::clone(client), listing, params);
+        Exchange::silent(id, client, list)
+    }
+
+    fn rare(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        let (gateway, other) = (Arc::clone(self), Arc::clone(client));
+        let plain = |result: Result<Json, Fault>| result.map(Payload::from);
+        let modern = client.revision.is_modern();
+        let legacy = !modern;
+        match method {
+            "ping" if legacy => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
+            "server/discover" => {
+                Exchange::silent(id, client, async move { plain(gateway.discover(other).await) })
+            }
+            "completion/complete" => {
+                Exchange::silent(
+                    id,
+                    client,
+                    async move { plain(gateway.complete(other, params).await) },
+                )
+            }
+            "logging/setLevel" if legacy => {
+                Exchange::ready(id, plain(self.set_level(client, params.as_ref())))
+            }
+            "resources/subscribe" if legacy => Exchange::silent(id, client, async move {
+                plain(gateway.subscribe(other, params, Wanted::Yes).await)
+            }),
+            "resources/unsubscribe" if legacy => Exchange::silent(id, client, async move {
+                plain(gateway.subscribe(other, params, Wanted::No).await)
+            }),
+            "subscriptions/listen" if modern => self.listen(client, id, params),
+            task if task.starts_with("tasks/") => {
+                let task = task.to_owned();
+                Exchange::silent(id, client, async move {
+                    plain(gateway.task(other, task, params).await)
+                })
+            }
+            unknown => Exchange::fault(id, Fault::unknown_method(unknown)),
+        }
+    }
+
+    /// A modern client says with each request what it wants to hear of.
+    fn heed_level(self: &Arc<Self>, client: &Arc<Client>, params: Option<&Json>) {
+        let meta = params.and_then(|params| object::get(params, "_meta"));
+        let word = meta.and_then(|meta| object::get_string(&meta, META_LEVEL));
+        if let Some(level) = word.as_deref().and_then(Level::parse) {
+            self.want_level(&client.view, level);
+        }
+    }
+
+    /// Whether a server was not yet asked to tell that much; then it counts as asked.
+    pub(crate) fn is_more(&self, server: &ServerName, level: Level) -> bool {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        match levels.get(server) {
+            Some(asked) if *asked <= level => false,
+            _ => {
+                levels.insert(server.clone(), level);
+                true
+            }
+        }
+    }
+
+    /// The servers that are shown.
+    pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
+        match view {
+            View::All => self.hub.backends.keys().cloned().collect(),
+            View::One(server) => vec![server.clone()],
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.hub.clock.monotonic()
+    }
+
+    async fn sweep(gateway: Weak<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP).await;
+            let Some(gateway) = gateway.upgrade() else { return };
+            gateway.park.sweep(gateway.now());
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who we are: the answer to `initialize` and to `server/discover`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::catalog::{capped_instructions, merged_instructions};
+use capstan_hub::ports::{About, Listing};
+use capstan_model::{Caller, ServerName};
+use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
+use capstan_wire::{Json, RequestId, compose, object};
+use futures::future::join_all;
+
+use crate::client::{Client, Party, View};
+use crate::exchange::Answer;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::revision::Revision;
+
+/// How long who we are may depend on a server that has not said who it is.
+const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
+
+/// Longest name of a client that is kept.
+const MAX_NAME: usize = 100;
+
+impl Gateway {
+    /// Takes `initialize` of a legacy client; no client when it is refused.
+    pub async fn initialize(
+        self: &Arc<Self>,
+        id: &RequestId,
+        params: Option<&Json>,
+        party: Party,
+    ) -> (Answer, Option<Arc<Client>>) {
+        let empty = Json::empty_object();
+        let params = params.unwrap_or(&empty);
+        let [version, able, info] =
+            object::peek(params, ["protocolVersion", "capabilities", "clientInfo"]);
+        let Some(version) = version.and_then(|version| version.read::<String>().ok()) else {
+            let fault = Fault::invalid("`protocolVersion` must be a string");
+            return (Answer::fault(Some(id), &fault), None);
+        };
+        // What we do not know gets the newest that we do; the client decides whether to go on.
+        let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
+        let revision = known.unwrap_or(Revision::LATEST_LEGACY);
+        let able = able.unwrap_or_else(Json::empty_object);
+        let party = named(party, info.as_ref());
+        let client = Arc::new(Client::new(revision, able, party));
+        self.greet(&client);
+        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let (version, server) = (compose::string(revision.as_str()), server_info());
+        let mut members = vec![
+            ("protocolVersion", &version),
+            ("capabilities", &capabilities),
+            ("serverInfo", &server),
+        ];
+        members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+        (Answer::result(id, &compose::object(&members)), Some(client))
+    }
+
+    /// Whether params are those of a modern request.
+    pub fn is_modern(params: Option<&Json>) -> bool {
+        let meta = params.and_then(|params| object::get(params, "_meta"));
+        meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
+    }
+
+    /// A modern client, for the length of one request.
+    ///
+    /// # Errors
+    /// The answer, when the request does not say enough about its client.
+    pub fn modern(
+        &self,
+        id: &RequestId,
+        params: Option<&Json>,
+        party: Party,
+    ) -> Result<Arc<Client>, Answer> {
+        read_modern(params, party).map_err(|fault| Answer::fault(Some(id), &fault))
+    }
+
+    /// The answer to `server/discover`.
+    pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
+        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let versions: Vec<Json> =
+            Revision::ALL.iter().map(|revision| compose::string(revision.as_str())).collect();
+        let versions = compose::array(&versions);
+        let (kind, ttl, scope) =
+            (compose::string("complete"), compose::number(0), compose::string("private"));
+        let meta = server_meta();
+        let mut members = vec![
+            ("resultType", &kind),
+            ("supportedVersions", &versions),
+            ("capabilities", &capabilities),
+            ("ttlMs", &ttl),
+            ("cacheScope", &scope),
+            ("_meta", &meta),
+        ];
+        members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+        Ok(compose::object(&members))
+    }
+
+    /// What is said of the servers that are shown, as far as they are known.
+    async fn greeting(&self, view: &View) -> Greeting {
+        match view {
+            View::One(server) => {
+                let about = self.about(server, WAIT_FOR_ONE).await;
+                let text = about.as_ref().and_then(|about| about.instructions.as_deref());
+                let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
+                Greeting {
+                    capabilities: capabilities(about.iter()),
+                    instructions: text.map(|text| compose::string(&text)),
+                }
+            }
+            View::All => {
+                // Who has answered by then has said who it is.
+                let gathered = self.gather(Listing::Tools).await;
+                let known = gathered.lists.keys();
+                let abouts = join_all(known.map(|name| async move {
+                    Some((name, self.about(name, Duration::ZERO).await?))
+                }));
+                let abouts: Vec<(&ServerName, Arc<About>)> =
+                    abouts.await.into_iter().flatten().collect();
+                let texts = abouts.iter().filter_map(|(name, about)| {
+                    about.instructions.as_deref().map(|text| (*name, text))
+                });
+                let merged = merged_instructions(texts);
+                Greeting {
+                    capabilities: capabilities(abouts.iter().map(|(_, about)| about)),
+                    instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
+                }
+            }
+        }
+    }
+
+    async fn about(&self, server: &ServerName, limit: Duration) -> Option<Arc<About>> {
+        let backend = self.hub.backends.get(server)?;
+        tokio::time::timeout(limit, backend.about()).await.ok()?.ok()
+    }
+}
+
+struct Greeting {
+    capabilities: Json,
+    instructions: Option<Json>,
+}
+
+/// Our own name and version.
+pub(crate) fn server_info() -> Json {
+    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
+    compose::object(&[("name", &name), ("version", &version)])
+}
+
+/// The `_meta` of our own results to modern clients.
+pub(crate) fn server_meta() -> Json {
+    compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
+}
+
+fn read_modern(params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
+    let meta = params.and_then(|params| object::get(params, "_meta"));
+    let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
+    let [version, able, info] = object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
+    let version: String = version
+        .and_then(|version| version.read().ok())
+        .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_VERSION}`")))?;
+    let able = able
+        .filter(|able| able.as_bytes().starts_with(b"{"))
+        .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
+    let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
+    let Some(revision) = revision else {
+        let supported = compose::array(&[compose::string(Revision::V2026_07_28.as_str())]);
+        let data = compose::object(&[
+            ("supported", &supported),
+            ("requested", &compose::string(&version)),
+        ]);
+        let message = format!("protocol version `{version}` is not spoken here");
+        return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
+    };
+    Ok(Arc::new(Client::new(revision, able, named(party, info.as_ref()))))
+}
+
+/// The party with what the client calls itself, which is shown and never decided upon.
+fn named(party: Party, info: Option<&Json>) -> Party {
+    let Some(mut name) = info.and_then(|info| object::get_string(info, "name")) else {
+        return party;
+    };
+    if party.caller.caller_id.as_deref() == Some(name.as_str()) {
+        return party;
+    }
+    name.truncate(name.floor_char_boundary(MAX_NAME));
+    let caller = Caller { caller_id: Some(name), ..Caller::clone(&party.caller) };
+    Party { caller: Arc::new(caller), ..party }
+}
+
+/// What the servers can do, together.
+fn capabilities<'a>(servers: impl Iterator<Item = &'a Arc<About>>) -> Json {
+    let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
+    let changes = compose::object(&[("listChanged", &yes)]);
+    let resources = compose::object(&[("listChanged", &yes), ("subscribe", &yes)]);
+    let empty = Json::empty_object();
+    let mut members: Vec<(String, Json)> = vec![
+        ("tools".to_owned(), changes.clone()),
+        ("prompts".to_owned(), changes),
+        ("resources".to_owned(), resources),
+        ("completions".to_owned(), empty.clone()),
+        ("logging".to_owned(), empty),
+    ];
+    for about in servers {
+        let theirs = about.capabilities.as_ref().and_then(|all| object::members(all).ok());
+        for (key, value) in theirs.unwrap_or_default() {
+            if !members.iter().any(|(name, _)| *name == key) {
+                members.push((key, value));
+            }
+        }
+    }
+    let members: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    compose::object(&members)
+}

@@ -1,0 +1,30 @@
+//! The gateway: all servers behind one endpoint, for clients of every revision of the protocol.
+//!
+//! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
+//! one request and what comes back, [`gateway`] takes requests and hands each to its method:
+//! `hello` (who we are), `lists` (what there is), `call` (the road), `errand` (completion, log
+//! levels, tasks) and `listen` (changes). `operator` is the client as the road sees it, `park`
+//! keeps calls whose client has to come back with an answer, `seal` protects what such a client
+//! carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and [`http`].
+//!
+//! **Invariant:** a face knows bytes and connections and no method; a method knows no face.
+
+pub mod revision;
+pub mod client;
+pub mod exchange;
+pub mod gateway;
+mod fault;
+mod seal;
+mod park;
+mod operator;
+mod hello;
+mod lists;
+mod call;
+mod errand;
+mod listen;
+mod metrics;
+
+pub use client::{Client, Party, View};
+pub use exchange::{Answer, Exchange, Out};
+pub use gateway::Gateway;
+pub use revision::Revision;

@@ -1,0 +1,338 @@
+//! Changes: heard from servers, gathered for a moment, and told to every client that is concerned.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::ports::{Listener, Listing};
+use capstan_model::ServerName;
+use capstan_wire::{Json, RequestId, compose, object};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
+use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::operator::Event;
+
+/// How long it must be quiet before a change is told.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// How long a change can be held back by others.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
+
+/// Changes that wait to be looked at; more of the same tell nothing new.
+pub(crate) const MAX_CHANGES: usize = 64;
+
+/// Subscriptions of modern clients at the same time.
+const MAX_LISTENS: usize = 10_000;
+
+/// `_meta` key of a message on a subscription.
+const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Whom changes are told to.
+#[derive(Default)]
+pub(crate) struct Audience {
+    /// Clients that are connected, by number.
+    clients: Mutex<HashMap<u64, Weak<Client>>>,
+    /// Subscriptions of modern clients, by number.
+    listens: Mutex<HashMap<u64, Listen>>,
+}
+
+/// A subscription of a modern client.
+#[derive(Clone)]
+struct Listen {
+    view: View,
+    /// The id of its request, which every message repeats.
+    id: Json,
+    lists: HashSet<&'static str>,
+    resources: HashMap<(ServerName, String), String>,
+    events: mpsc::Sender<Event>,
+}
+
+/// Ends a subscription when its request ends.
+struct Ends {
+    gateway: Arc<Gateway>,
+    number: u64,
+}
+
+impl Gateway {
+    /// Notes that a client is there.
+    pub(crate) fn greet(&self, client: &Arc<Client>) {
+        self.audience.clients().insert(client.number, Arc::downgrade(client));
+    }
+
+    /// The client is gone: its requests end, its subscriptions too.
+    pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
+        self.audience.clients().remove(&client.number);
+        for (server, uri) in client.subscriptions() {
+            client.unsubscribe(&server, &uri);
+            self.stop_watching(&server, &uri);
+        }
+    }
+
+    /// A list may have changed.
+    pub(crate) fn changed(&self, listing: Listing) {
+        if self.changes.try_send(listing).is_err() {
+            tracing::debug!("many changes at once; they are looked at together");
+        }
+    }
+
+    /// `subscriptions/listen`: goes on for as long as the client wants.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        params: Option<Json>,
+    ) -> Exchange {
+        let filter = params.and_then(|params| object::get(&params, "notifications"));
+        let Some(filter) = filter else {
+            return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
+        };
+        let (events, coming_out) = mpsc::channel(EVENTS);
+        let own_id = match &id {
+            RequestId::Number(number) => {
+                Json::from_value(number).unwrap_or_else(|_| Json::empty_object())
+            }
+            RequestId::Text(text) => compose::string(text),
+        };
+        let (gateway, listener) = (Arc::clone(self), Arc::clone(client));
+        let task = async move { gateway.run_listen(listener, own_id, filter, events).await };
+        Exchange::running(id, client, coming_out, Task(tokio::spawn(task)))
+    }
+
+    async fn run_listen(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        id: Json,
+        filter: Json,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Payload, Fault> {
+        let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
+        let lists: HashSet<&'static str> =
+            LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
+        let uris = object::get(&filter, "resourceSubscriptions");
+        let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
+        let mut resources = HashMap::new();
+        for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
+            if let Some((server, own)) = self.locate(&client, &uri).await
+                && self.start_watching(&server, &own).await.is_ok()
+            {
+                resources.insert((server, own), uri);
+            }
+        }
+        let view = client.view.clone();
+        let listen = Listen { view, id, lists, resources, events: events.clone() };
+        // The first message says what was understood.
+        if events.send(Event::Message(listen.acknowledged())).await.is_err() {
+            return Err(Fault::invalid("the client is gone"));
+        }
+        let Some(number) = self.audience.add(listen) else {
+            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+        };
+        let _ends = Ends { gateway: Arc::clone(&self), number };
+        self.stopped.clone().wait_for(|stopped| *stopped).await.ok();
+        Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
+    }
+
+    /// Tells of changes as they come, for as long as there is a gateway.
+    pub(crate) async fn tell_changes(gateway: Weak<Self>, mut coming: mpsc::Receiver<Listing>) {
+        while let Some(first) = coming.recv().await {
+            let mut changed = HashSet::from([first]);
+            let last = Instant::now() + MAX_DEBOUNCE;
+            loop {
+                let quiet = (Instant::now() + DEBOUNCE).min(last);
+                tokio::select! {
+                    biased;
+                    () = sleep_until(quiet) => break,
+                    Some(another) = coming.recv() => {
+                        changed.insert(another);
+                    }
+                }
+                if Instant::now() >= last {
+                    break;
+                }
+            }
+            let Some(gateway) = gateway.upgrade() else { return };
+            gateway.tell_changed(&changed).await;
+        }
+    }
+
+    /// Looks at lists that may have changed, and tells those who have seen something else.
+    async fn tell_changed(self: &Arc<Self>, changed: &HashSet<Listing>) {
+        for ((view, listing), before) in self.lists.known() {
+            if !changed.contains(&listing) {
+                continue;
+            }
+            let now = self.built(&view, listing).await;
+            if now.is_ok_and(|now| !now.looks_like(&before)) {
+                self.tell_list(&view, listing);
+            }
+        }
+    }
+
+    fn tell_list(&self, view: &View, listing: Listing) {
+        let (key, method) = notification_of(listing);
+        let message = Bytes::from(compose::notification(method, None));
+        for client in self.audience.connected() {
+            if client.view == *view {
+                client.tell(message.clone());
+            }
+        }
+        for listen in self.audience.listening() {
+            if listen.view == *view && listen.lists.contains(key) {
+                listen.tell(method, &Json::empty_object());
+            }
+        }
+    }
+
+    /// Whether anybody wants to hear of a resource.
+    pub(crate) fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
+        let key = (server.clone(), uri.to_owned());
+        self.audience.connected().iter().any(|client| client.subscribed(server, uri).is_some())
+            || self.audience.listening().iter().any(|listen| listen.resources.contains_key(&key))
+    }
+
+    /// How many clients are connected.
+    pub(crate) fn sessions(&self) -> usize {
+        self.audience.clients().len()
+    }
+}
+
+impl Listener for Gateway {
+    fn list_changed(&self, _: &ServerName, listing: Listing) {
+        self.changed(listing);
+    }
+
+    fn resource_updated(&self, server: &ServerName, params: &Json) {
+        const METHOD: &str = "notifications/resources/updated";
+        let Some(uri) = object::get_string(params, "uri") else { return };
+        let named = |shown: &str| {
+            if shown == uri {
+                return params.clone();
+            }
+            let shown = compose::string(shown);
+            object::with_member(params, "uri", &shown).unwrap_or_else(|_| params.clone())
+        };
+        for client in self.audience.connected() {
+            if let Some(shown) = client.subscribed(server, &uri) {
+                client.tell(compose::notification(METHOD, Some(&named(&shown))).into());
+            }
+        }
+        let key = (server.clone(), uri.clone());
+        for listen in self.audience.listening() {
+            if let Some(shown) = listen.resources.get(&key) {
+                listen.tell(METHOD, &named(shown));
+            }
+        }
+    }
+
+    fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        // A page was visited; whoever was asked to visit it knows its id.
+        if method == "notifications/elicitation/complete" {
+            let message = Bytes::from(compose::notification(method, params));
+            for client in self.audience.connected() {
+                let sees = match &client.view {
+                    View::All => true,
+                    View::One(one) => one == server,
+                };
+                if sees && client.is_able("elicitation") {
+                    client.tell(message.clone());
+                }
+            }
+        }
+    }
+}
+
+// === impl Audience ===
+
+impl Audience {
+    fn add(&self, listen: Listen) -> Option<u64> {
+        let mut listens = self.listens();
+        if listens.len() >= MAX_LISTENS {
+            return None;
+        }
+        let number = listens.keys().max().map_or(1, |last| last + 1);
+        listens.insert(number, listen);
+        drop(listens);
+        Some(number)
+    }
+
+    fn connected(&self) -> Vec<Arc<Client>> {
+        self.clients().values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn listening(&self) -> Vec<Listen> {
+        self.listens().values().cloned().collect()
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<u64, Weak<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Listen>> {
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Listen ===
+
+impl Listen {
+    fn acknowledged(&self) -> Bytes {
+        let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
+        let mut understood: Vec<(&str, &Json)> =
+            self.lists.iter().map(|key| (*key, &yes)).collect();
+        understood.sort_by_key(|(key, _)| *key);
+        let uris: Vec<Json> = self.resources.values().map(|uri| compose::string(uri)).collect();
+        let uris = compose::array(&uris);
+        if !self.resources.is_empty() {
+            understood.push(("resourceSubscriptions", &uris));
+        }
+        let understood = compose::object(&understood);
+        let params = compose::object(&[("notifications", &understood)]);
+        self.message("notifications/subscriptions/acknowledged", &params)
+    }
+
+    fn tell(&self, method: &str, params: &Json) {
+        if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
+            tracing::debug!("a client does not read what it is told; a message is left out");
+        }
+    }
+
+    fn message(&self, method: &str, params: &Json) -> Bytes {
+        let meta = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
+        let tagged = object::with_member(&meta, META_SUBSCRIPTION, &self.id)
+            .and_then(|meta| object::with_member(params, "_meta", &meta));
+        let params = tagged.unwrap_or_else(|_| params.clone());
+        compose::notification(method, Some(&params)).into()
+    }
+}
+
+// === impl Ends ===
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let listen = self.gateway.audience.listens().remove(&self.number);
+        for (server, uri) in listen.iter().flat_map(|listen| listen.resources.keys()) {
+            self.gateway.stop_watching(server, uri);
+        }
+    }
+}
+
+const LIST_FILTERS: [(&str, &str); 3] = [
+    ("toolsListChanged", "notifications/tools/list_changed"),
+    ("promptsListChanged", "notifications/prompts/list_changed"),
+    ("resourcesListChanged", "notifications/resources/list_changed"),
+];
+
+/// The filter and the notification that speak of a list.
+fn notification_of(listing: Listing) -> (&'static str, &'static str) {
+    let [tools, prompts, resources] = LIST_FILTERS;
+    match listing {
+        Listing::Tools => tools,
+        Listing::Prompts => prompts,
+        Listing::Resources | Listing::Templates => resources,
+    }
+}

@@ -1,0 +1,352 @@
+//! What there is: the lists of all servers as one, made once and served until something changes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::ports::{Item, Listing};
+use capstan_model::{Front, ItemId, Kind, ServerName};
+use capstan_wire::{Json, compose, object};
+
+use crate::client::{Client, View};
+use crate::exchange::Payload;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::hello::server_meta;
+
+/// How long a list waits after the latest answer of a server, and how long in all.
+const PATIENCE: Patience =
+    Patience::Quiet { after: Duration::from_millis(50), most: Duration::from_secs(2) };
+
+/// Largest page, in bytes. Many clients read only the first.
+const MAX_PAGE: usize = 8 * 1024 * 1024;
+
+/// What clash of two resources the second one is told apart by.
+const MAPPED: &str = "capstan://";
+
+/// The lists as they are served, by what is shown.
+#[derive(Default)]
+pub(crate) struct Lists {
+    built: Mutex<HashMap<(View, Listing), Arc<Built>>>,
+    /// Servers whose list somebody waits for in the background.
+    awaited: Mutex<HashSet<(ServerName, Listing)>>,
+}
+
+/// One list, ready to be sent.
+pub(crate) struct Built {
+    /// What it was made of. As long as that is the same, so is the list.
+    sources: Vec<(ServerName, Arc<[Item]>)>,
+    pages: Vec<Bytes>,
+    /// For resources and templates: whose each one is, by the name it is shown under.
+    owners: HashMap<String, (ServerName, String)>,
+}
+
+impl Gateway {
+    /// One page of a list.
+    pub(crate) async fn list(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        listing: Listing,
+        params: Option<Json>,
+    ) -> Result<Payload, Fault> {
+        let cursor = params.and_then(|params| object::get(&params, "cursor"));
+        let at = match cursor.filter(|cursor| cursor.as_bytes() != b"null") {
+            None => 0,
+            Some(cursor) => {
+                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is not ours"))?
+            }
+        };
+        let built = self.built(&client.view, listing).await?;
+        let page = built.pages.get(at);
+        let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
+        let mut after = String::new();
+        if at + 1 < built.pages.len() {
+            after = format!(r#","nextCursor":"p{}""#, at + 1);
+        }
+        if client.revision.is_modern() {
+            let meta = server_meta();
+            after = format!(
+                r#"{after},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
+            );
+        }
+        after.push('}');
+        let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
+        Ok(Payload { before, body: page.clone(), after: after.into() })
+    }
+
+    /// The list as it is now.
+    pub(crate) async fn built(
+        self: &Arc<Self>,
+        view: &View,
+        listing: Listing,
+    ) -> Result<Arc<Built>, Fault> {
+        let gathered = match view {
+            View::All => self.gather_all(listing).await,
+            View::One(server) => self.gather_one(server, listing).await?,
+        };
+        let key = (view.clone(), listing);
+        let known = self.lists.built().get(&key).cloned();
+        if let Some(known) = known.filter(|known| known.is_of(&gathered)) {
+            return Ok(known);
+        }
+        let built = Arc::new(self.build(view, listing, &gathered));
+        self.lists.built().insert(key, Arc::clone(&built));
+        Ok(built)
+    }
+
+    /// What all servers list that have answered in time.
+    pub(crate) async fn gather(&self, listing: Listing) -> Gathered {
+        let awaited = self.lists.awaited().clone();
+        let wanted = |server: &ServerName| !awaited.contains(&(server.clone(), listing));
+        self.hub.gather_from(listing, PATIENCE, &wanted).await
+    }
+
+    async fn gather_all(self: &Arc<Self>, listing: Listing) -> Gathered {
+        let gathered = self.gather(listing).await;
+        for server in &gathered.pending {
+            self.wait_for(server, listing);
+        }
+        gathered
+    }
+
+    /// Waits for a server that is late, once, and tells everybody when it is there.
+    fn wait_for(self: &Arc<Self>, server: &ServerName, listing: Listing) {
+        let Some(backend) = self.hub.backends.get(server).map(Arc::clone) else { return };
+        let key = (server.clone(), listing);
+        if !self.lists.awaited().insert(key.clone()) {
+            return;
+        }
+        let gateway = Arc::clone(self);
+        tokio::spawn(async move {
+            let there = backend.list(listing).await.is_ok();
+            gateway.lists.awaited().remove(&key);
+            if there {
+                gateway.changed(listing);
+            }
+        });
+    }
+
+    async fn gather_one(&self, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
+        let mut gathered = Gathered::default();
+        let Some(backend) = self.hub.backends.get(server) else { return Ok(gathered) };
+        let items = backend.list(listing).await.map_err(|error| {
+            let revision = crate::revision::Revision::LATEST_LEGACY;
+            Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
+        })?;
+        gathered.lists.insert(server.clone(), items);
+        Ok(gathered)
+    }
+
+    fn build(&self, view: &View, listing: Listing, gathered: &Gathered) -> Built {
+        let sources: Vec<(ServerName, Arc<[Item]>)> =
+            gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
+        let mut pages = Pages::default();
+        let mut owners = HashMap::new();
+        let kind = match listing {
+            Listing::Tools => Kind::Tool,
+            Listing::Prompts => Kind::Prompt,
+            Listing::Resources | Listing::Templates => Kind::Resource,
+        };
+        for (server, item) in self.hub.visible_items(gathered, kind, Front::Gateway) {
+            let shown = match (view, kind) {
+                (View::All, Kind::Tool | Kind::Prompt) => {
+                    let id = ItemId { server: server.clone(), item: item.name.clone() };
+                    id.to_string()
+                }
+                (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
+                    format!("{MAPPED}{server}/{}", item.name)
+                }
+                (View::All, Kind::Resource) | (View::One(_), _) => item.name.clone(),
+            };
+            if kind == Kind::Resource {
+                owners.insert(shown.clone(), (server.clone(), item.name.clone()));
+            }
+            if shown == item.name {
+                pages.push(&item.definition);
+            } else {
+                let name = compose::string(&shown);
+                let renamed = object::with_member(&item.definition, listing.name_key(), &name);
+                pages.push(&renamed.unwrap_or_else(|_| item.definition.clone()));
+            }
+        }
+        Built { sources, pages: pages.finish(), owners }
+    }
+
+    /// Whose resource an address is, and what its server calls it.
+    pub(crate) async fn locate(
+        self: &Arc<Self>,
+        client: &Client,
+        uri: &str,
+    ) -> Option<(ServerName, String)> {
+        if let View::One(server) = &client.view {
+            return Some((server.clone(), uri.to_owned()));
+        }
+        if let Some(found) = self.mapped(uri) {
+            return Some(found);
+        }
+        let resources = self.built(&View::All, Listing::Resources).await.ok()?;
+        if let Some(owner) = resources.owners.get(uri) {
+            return Some(owner.clone());
+        }
+        let templates = self.built(&View::All, Listing::Templates).await.ok()?;
+        if let Some(owner) = templates.owners.get(uri) {
+            return Some(owner.clone());
+        }
+        let fitting = templates.owners.iter().filter_map(|(shown, owner)| {
+            let (prefix, suffix) = ends_of(shown)?;
+            let fits = uri.len() > prefix.len() + suffix.len()
+                && uri.starts_with(prefix)
+                && uri.ends_with(suffix);
+            fits.then_some((prefix.len() + suffix.len(), owner))
+        });
+        let best = fitting.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+        if let Some((_, (server, _))) = best {
+            return Some((server.clone(), uri.to_owned()));
+        }
+        // Resources need not be listed. Where only one server has any, it is that one's.
+        let mut having: Vec<&ServerName> =
+            resources.owners.values().map(|(name, _)| name).collect();
+        having.extend(templates.owners.values().map(|(name, _)| name));
+        having.sort();
+        having.dedup();
+        match having.as_slice() {
+            [only] => Some(((*only).clone(), uri.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// The prompt that a name stands for.
+    pub(crate) async fn find_prompt(
+        self: &Arc<Self>,
+        client: &Client,
+        name: &str,
+    ) -> Option<(ServerName, String)> {
+        let name = match &client.view {
+            View::One(server) => format!("{server}__{name}"),
+            View::All => name.to_owned(),
+        };
+        let (id, _) = self.hub.find_prompt(&client.caller, &name).await.ok()?;
+        Some((id.server, id.item))
+    }
+
+    fn mapped(&self, uri: &str) -> Option<(ServerName, String)> {
+        let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
+        let server: ServerName = server.parse().ok()?;
+        self.hub.backends.contains_key(&server).then(|| (server, own.to_owned()))
+    }
+}
+
+// === impl Lists ===
+
+impl Lists {
+    /// The lists that somebody has asked for.
+    pub(crate) fn known(&self) -> Vec<((View, Listing), Arc<Built>)> {
+        self.built().iter().map(|(key, built)| (key.clone(), Arc::clone(built))).collect()
+    }
+
+    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<Built>>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, HashSet<(ServerName, Listing)>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Built ===
+
+impl Built {
+    /// Whether a client sees the same in both.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        self.pages == other.pages
+    }
+
+    fn is_of(&self, gathered: &Gathered) -> bool {
+        self.sources.len() == gathered.lists.len()
+            && self
+                .sources
+                .iter()
+                .zip(&gathered.lists)
+                .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now))
+    }
+}
+
+/// Pages as they grow.
+#[derive(Default)]
+struct Pages {
+    done: Vec<Bytes>,
+    current: BytesMut,
+}
+
+// === impl Pages ===
+
+impl Pages {
+    fn push(&mut self, item: &Json) {
+        if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
+            self.close();
+        }
+        self.current.extend_from_slice(if self.current.is_empty() { b"[" } else { b"," });
+        self.current.extend_from_slice(item.as_bytes());
+    }
+
+    fn close(&mut self) {
+        self.current.extend_from_slice(b"]");
+        // A copy of the right size: what has grown is up to twice as large.
+        self.done.push(Bytes::copy_from_slice(&self.current));
+        self.current.clear();
+    }
+
+    fn finish(mut self) -> Vec<Bytes> {
+        if self.current.is_empty() && self.done.is_empty() {
+            return vec![Bytes::from_static(b"[]")];
+        }
+        if !self.current.is_empty() {
+            self.close();
+        }
+        self.done
+    }
+}
+
+fn page_of(cursor: &Json) -> Option<usize> {
+    let text: String = cursor.read().ok()?;
+    text.strip_prefix('p')?.parse().ok()
+}
+
+/// What stands before the first and behind the last placeholder of a template.
+fn ends_of(template: &str) -> Option<(&str, &str)> {
+    let (prefix, rest) = template.split_once('{')?;
+    let (_, suffix) = rest.rsplit_once('}')?;
+    Some((prefix, suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_filled_in_order_and_an_empty_list_is_one() {
+        assert_eq!(Pages::default().finish(), ["[]"]);
+        let mut pages = Pages::default();
+        let large = compose::string(&"x".repeat(MAX_PAGE / 2));
+        for _ in 0..3 {
+            pages.push(&large);
+        }
+        let pages = pages.finish();
+        assert_eq!(pages.len(), 3);
+        for page in pages {
+            let items = object::items(&Json::parse(page).unwrap()).unwrap();
+            assert_eq!(items.len(), 1);
+        }
+    }
+
+    #[test]
+    fn only_our_own_cursors_are_read() {
+        let page = |text: &str| page_of(&Json::parse(text.to_owned()).unwrap());
+        assert_eq!(page(r#""p3""#), Some(3));
+        for odd in [r#""3""#, r#""p-1""#, r#""p""#, "3", "{}"] {
+            assert_eq!(page(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What there is to count, as text for Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use capstan_hub::{Hub, Screened};
+use capstan_model::{CallError, ErrorCode};
+
+/// Upper ends of the buckets of the latency histogram, in seconds.
+const BUCKETS: [(f64, Duration); 10] = [
+    (0.001, Duration::from_millis(1)),
+    (0.005, Duration::from_millis(5)),
+    (0.01, Duration::from_millis(10)),
+    (0.05, Duration::from_millis(50)),
+    (0.1, Duration::from_millis(100)),
+    (0.5, Duration::from_millis(500)),
+    (1.0, Duration::from_secs(1)),
+    (5.0, Duration::from_secs(5)),
+    (30.0, Duration::from_secs(30)),
+    (120.0, Duration::from_mins(2)),
+];
+
+/// Every way a call can fail.
+const CODES: [ErrorCode; 9] = [
+    ErrorCode::Transient,
+    ErrorCode::RateLimited,
+    ErrorCode::ServerError,
+    ErrorCode::InvalidInput,
+    ErrorCode::AuthFailure,
+    ErrorCode::NotFound,
+    ErrorCode::PolicyBlocked,
+    ErrorCode::QuotaBlocked,
+    ErrorCode::OutcomeUnknown,
+];
+
+/// Counters of calls. All in one step each, so that nobody waits for anybody.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    in_flight: std::sync::Arc<AtomicUsize>,
+    counts: std::sync::Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    answered: AtomicU64,
+    tool_errors: AtomicU64,
+    abandoned: AtomicU64,
+    failed: [AtomicU64; CODES.len()],
+    buckets: [AtomicU64; BUCKETS.len()],
+    count: AtomicU64,
+    micros: AtomicU64,
+}
+
+/// A call that is counted as under way; dropped unended it counts as abandoned.
+pub(crate) struct Counted {
+    in_flight: std::sync::Arc<AtomicUsize>,
+    counts: std::sync::Arc<Counts>,
+    begun: Instant,
+    ended: bool,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn begin(&self) -> Counted {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Counted {
+            in_flight: std::sync::Arc::clone(&self.in_flight),
+            counts: std::sync::Arc::clone(&self.counts),
+            begun: Instant::now(),
+            ended: false,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn text(&self, hub: &Hub, sessions: usize, parked: usize) -> String {
+        let mut text = Text(String::new());
+        let counts = &self.counts;
+        text.head("capstan_calls_total", "counter", "Calls that are over, by outcome.");
+        for (outcome, count) in [
+            ("answered", &counts.answered),
+            ("tool_error", &counts.tool_errors),
+            ("abandoned", &counts.abandoned),
+        ] {
+            text.line("capstan_calls_total", &format!("{{outcome=\"{outcome}\"}}"), get(count));
+        }
+        let failed: u64 = counts.failed.iter().map(get).sum();
+        text.line("capstan_calls_total", "{outcome=\"failed\"}", failed);
+        text.head("capstan_call_errors_total", "counter", "Calls that failed, by code.");
+        for (code, count) in CODES.iter().zip(&counts.failed) {
+            let labels = format!("{{code=\"{}\"}}", code.as_str());
+            text.line("capstan_call_errors_total", &labels, get(count));
+        }
+        text.head("capstan_call_duration_seconds", "histogram", "How long calls took.");
+        let mut sum = 0;
+        for ((end, _), count) in BUCKETS.iter().zip(&counts.buckets) {
+            sum += get(count);
+            let labels = format!("{{le=\"{end}\"}}");
+            text.line("capstan_call_duration_seconds_bucket", &labels, sum);
+        }
+        let count = get(&counts.count);
+        text.line("capstan_call_duration_seconds_bucket", "{le=\"+Inf\"}", count);
+        let seconds = Duration::from_micros(get(&counts.micros)).as_secs_f64();
+        text.line("capstan_call_duration_seconds_sum", "", seconds);
+        text.line("capstan_call_duration_seconds_count", "", count);
+        text.head("capstan_calls_in_flight", "gauge", "Calls under way.");
+        text.line("capstan_calls_in_flight", "", self.in_flight());
+        text.head("capstan_sessions", "gauge", "Clients that are connected.");
+        text.line("capstan_sessions", "", sessions);
+        text.head("capstan_parked_calls", "gauge", "Calls that wait for their client's answer.");
+        text.line("capstan_parked_calls", "", parked);
+        text.servers(hub);
+        text.0
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    pub(crate) fn end(mut self, result: &Result<Screened, CallError>) {
+        self.ended = true;
+        let count = match result {
+            Ok(screened) if screened.is_error() => &self.counts.tool_errors,
+            Ok(_) => &self.counts.answered,
+            Err(error) => {
+                let code = error.code();
+                let found =
+                    CODES.iter().zip(&self.counts.failed).find(|(other, _)| **other == code);
+                found.map_or(&self.counts.abandoned, |(_, count)| count)
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let counts = &self.counts;
+        if !self.ended {
+            counts.abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+        counts.count.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counts.micros.fetch_add(micros, Ordering::Relaxed);
+        let bucket = BUCKETS.iter().zip(&counts.buckets).find(|((_, end), _)| took <= *end);
+        if let Some((_, count)) = bucket {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Prometheus' text format, as it grows.
+struct Text(String);
+
+// === impl Text ===
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn servers(&mut self, hub: &Hub) {
+        let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+        for backend in hub.backends.values() {
+            *states.entry(backend.state().name().as_str()).or_default() += 1;
+        }
+        self.head("capstan_servers", "gauge", "Servers, by state.");
+        for (state, count) in states {
+            self.line("capstan_servers", &format!("{{state=\"{state}\"}}"), count);
+        }
+    }
+}
+
+fn get(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}

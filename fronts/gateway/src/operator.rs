@@ -1,0 +1,261 @@
+//! A client as the road sees it: it is told how its call goes, and asked what its server asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use capstan_hub::ports::{
+    Approval, Ask, Asking, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Unanswered,
+    Wishes,
+};
+use capstan_hub::{Ground, Part};
+use capstan_wire::protocol::META_PROGRESS;
+use capstan_wire::{Json, Reply as RpcReply, compose, object};
+use futures::FutureExt;
+use tokio::sync::{mpsc, oneshot};
+use tracing::debug;
+
+use crate::client::{Client, Level};
+use crate::fault::INTERNAL;
+use crate::revision::Revision;
+
+/// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
+pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// Longest arguments that are shown in a question.
+const MAX_SHOWN: usize = 500;
+
+/// The client of one call.
+pub(crate) struct ClientOperator {
+    client: Arc<Client>,
+    events: mpsc::Sender<Event>,
+    /// By which the client knows the progress of this call.
+    token: Option<Json>,
+    /// What it wants to hear of, of what the server logs.
+    level: Hears,
+    /// Whether it said yes to the call.
+    approved: AtomicBool,
+}
+
+/// Something that happens while a request is worked on.
+pub(crate) enum Event {
+    /// A message to the client.
+    Message(Bytes),
+    /// A question that a modern client can only be asked as the answer to its request.
+    Question(Open),
+}
+
+/// A question that has not been answered.
+pub(crate) struct Open {
+    pub(crate) asking: Asking,
+    pub(crate) params: Json,
+    pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hears {
+    Nothing,
+    All,
+    From(Level),
+}
+
+// === impl ClientOperator ===
+
+impl ClientOperator {
+    /// The operator of a call with these params.
+    pub(crate) fn new(client: Arc<Client>, params: &Json, events: mpsc::Sender<Event>) -> Self {
+        let meta = object::get(params, "_meta");
+        let [token, level] = match &meta {
+            Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
+            None => [None, None],
+        };
+        let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
+        let level = match (client.revision.is_modern(), level) {
+            (true, Some(level)) => Hears::From(level),
+            (true, None) => Hears::Nothing,
+            (false, _) => client.level().map_or(Hears::All, Hears::From),
+        };
+        Self { client, events, token, level, approved: AtomicBool::new(false) }
+    }
+
+    /// The call goes on; what was said yes to stays so.
+    pub(crate) fn goes_on(&self, part: Part) {
+        if part == (Part::Later { approved: true }) {
+            self.approved.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the client said yes to the call.
+    pub(crate) fn approved(&self) -> bool {
+        self.approved.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, method: &str, params: &Json) {
+        let message = compose::notification(method, Some(params)).into();
+        if self.events.try_send(Event::Message(message)).is_err() {
+            debug!("a client does not read what it is told; a message is left out");
+        }
+    }
+
+    /// Asks the client, in the way of its revision.
+    async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        if self.client.revision.is_modern() {
+            let (answer, answered) = oneshot::channel();
+            let params = without_id(params);
+            if self.events.send(Event::Question(Open { asking, params, answer })).await.is_err() {
+                return Err(gone());
+            }
+            return answered.await.unwrap_or_else(|_| Err(gone()));
+        }
+        let (id, asked) = self.client.ask();
+        let params = for_legacy(params, asking, id);
+        let message = compose::request(id, asking.method(), Some(&params)).into();
+        if self.events.send(Event::Message(message)).await.is_err() {
+            return Err(gone());
+        }
+        match asked.reply().await {
+            Some(RpcReply::Result(result)) => Ok(result),
+            Some(RpcReply::Error(error)) => {
+                Err(Unanswered { code: error.code, message: error.message })
+            }
+            None => Err(gone()),
+        }
+    }
+
+    /// Whether its revision can ask a person to visit a page.
+    fn can_visit(&self) -> bool {
+        self.client.revision >= Revision::V2025_11_25
+    }
+}
+
+impl Operator for ClientOperator {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
+        async move {
+            if !self.client.is_able(Asking::Elicit.capability()) {
+                return Approval::No(Ground::Nobody);
+            }
+            match self.put(Asking::Elicit, approval_form(question)).await {
+                Ok(answer) if is_yes(&answer) => {
+                    self.approved.store(true, Ordering::Relaxed);
+                    Approval::Yes(Ground::Asked)
+                }
+                Ok(_) => Approval::No(Ground::Refused),
+                Err(_) => Approval::No(Ground::Nobody),
+            }
+        }
+        .boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        // A program is asked in the protocol's own words, by `ask`.
+        std::future::ready(Reply::Decline).boxed()
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        async move {
+            let Ask { asking, params, .. } = ask;
+            let visit = object::get_string(&params, "mode").as_deref() == Some("url");
+            if asking == Asking::Elicit && visit && !self.can_visit() {
+                return Ok(Reply::Decline.to_json());
+            }
+            self.put(asking, params).await
+        }
+        .boxed()
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Progress { params, .. } => {
+                let Some(token) = &self.token else { return };
+                if let Ok(params) = object::with_member(&params, META_PROGRESS, token) {
+                    self.tell("notifications/progress", &params);
+                }
+            }
+            Notice::Log { level, params, .. } => {
+                let hears = match self.level {
+                    Hears::Nothing => false,
+                    Hears::All => true,
+                    Hears::From(least) => Level::parse(&level).is_none_or(|level| level >= least),
+                };
+                if hears {
+                    self.tell("notifications/message", &params);
+                }
+            }
+        }
+    }
+
+    fn able(&self) -> Option<Json> {
+        Some(self.client.able.clone())
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes { progress: self.token.is_some(), input_required: self.client.revision.is_modern() }
+    }
+
+    fn party(&self) -> u64 {
+        self.client.number
+    }
+}
+
+fn gone() -> Unanswered {
+    Unanswered { code: INTERNAL, message: "the client is gone".to_owned() }
+}
+
+/// Modern questions have no ids of their own.
+fn without_id(params: Json) -> Json {
+    match object::get(&params, "elicitationId") {
+        Some(_) => object::without_member(&params, "elicitationId").unwrap_or(params),
+        None => params,
+    }
+}
+
+/// 2025-11-25 wants an id for a visit, which modern servers no longer give.
+fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
+    let is_visit = asking == Asking::Elicit
+        && object::get_string(&params, "mode").as_deref() == Some("url")
+        && object::get(&params, "elicitationId").is_none();
+    if !is_visit {
+        return params;
+    }
+    let own = compose::string(&format!("capstan-{id}"));
+    object::with_member(&params, "elicitationId", &own).unwrap_or(params)
+}
+
+/// The question whether a call may run, as a form.
+fn approval_form(question: &Question) -> Json {
+    let Question { id, kind, arguments, effect, rule } = question;
+    let mut shown = arguments.to_string();
+    if shown.len() > MAX_SHOWN {
+        shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
+        shown.push('…');
+    }
+    let message = format!(
+        "Capstan asks: may the {} `{}` of the server `{}` run? It is a {}. Arguments: {shown} \
+         (rule: {rule})",
+        kind.as_str(),
+        id.item,
+        id.server,
+        match effect {
+            capstan_model::Effect::Read => "read",
+            capstan_model::Effect::Write => "write",
+            capstan_model::Effect::Unknown => "call of unknown effect",
+        },
+    );
+    let text = compose::string;
+    let field = compose::object(&[
+        ("type", &text("boolean")),
+        ("title", &text("Allow this call")),
+        ("description", &text("Yes runs it once; anything else does not run it.")),
+    ]);
+    let schema = compose::object(&[
+        ("type", &text("object")),
+        ("properties", &compose::object(&[("allow", &field)])),
+        ("required", &compose::array(&[text("allow")])),
+    ]);
+    compose::object(&[("message", &text(&message)), ("requestedSchema", &schema)])
+}
+
+fn is_yes(answer: &Json) -> bool {
+    object::get_string(answer, "action").as_deref() == Some("accept")
+        && object::at_path(answer, "content.allow").is_some_and(|json| json.as_bytes() == b"true")
+}

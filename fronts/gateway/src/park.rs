@@ -1,0 +1,134 @@
+//! Calls of modern clients whose servers wait for an answer.
+//!
+//! A modern client can be asked something only as the answer to its request, and comes back with
+//! a new one. In between its call waits here.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_hub::ports::Unanswered;
+use capstan_wire::{Json, compose, object};
+use tokio::sync::mpsc;
+
+use crate::exchange::Task;
+use crate::operator::{Event, Open};
+
+/// Calls that wait at the same time; one more is declined.
+pub(crate) const MAX_PARKED: usize = 1024;
+
+/// Calls that wait for an answer, by number.
+#[derive(Default)]
+pub(crate) struct Park {
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    next: u64,
+    calls: HashMap<u64, Parked>,
+}
+
+/// A call that waits.
+pub(crate) struct Parked {
+    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) task: Task,
+    /// What was asked, by the key it was asked under.
+    pub(crate) questions: Vec<(String, Open)>,
+    /// When it is given up.
+    pub(crate) expires: Duration,
+}
+
+// === impl Park ===
+
+impl Park {
+    /// Keeps a call; gives it back when there is no place.
+    pub(crate) fn put(&self, parked: Parked) -> Result<u64, Box<Parked>> {
+        let mut places = self.places();
+        if places.calls.len() >= MAX_PARKED {
+            return Err(Box::new(parked));
+        }
+        places.next += 1;
+        let number = places.next;
+        places.calls.insert(number, parked);
+        drop(places);
+        Ok(number)
+    }
+
+    /// Takes a call back; `None` when it was taken or given up.
+    pub(crate) fn take(&self, number: u64) -> Option<Parked> {
+        self.places().calls.remove(&number)
+    }
+
+    /// Gives up what has waited for too long.
+    pub(crate) fn sweep(&self, now: Duration) {
+        let mut places = self.places();
+        let late: Vec<u64> =
+            places.calls.iter().filter(|(_, call)| call.expires <= now).map(|(n, _)| *n).collect();
+        let late: Vec<Parked> = late.iter().filter_map(|n| places.calls.remove(n)).collect();
+        drop(places);
+        late.into_iter().for_each(Parked::decline);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places().calls.len()
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Parked ===
+
+impl Parked {
+    /// Answers what the client has an answer for. The rest stays open.
+    pub(crate) fn answer(&mut self, responses: Option<&Json>) {
+        let Some(responses) = responses else { return };
+        let answers = object::members(responses).unwrap_or_default();
+        let open = std::mem::take(&mut self.questions);
+        for (key, question) in open {
+            match answers.iter().find(|(name, _)| *name == key) {
+                // Whoever asked may have given up meanwhile.
+                Some((_, answer)) => drop(question.answer.send(Ok(answer.clone()))),
+                None => self.questions.push((key, question)),
+            }
+        }
+    }
+
+    /// Answers no, and lets the call end by itself for as long as it wants to.
+    fn decline(self) {
+        let Self { mut events, task, questions, .. } = self;
+        for (_, question) in questions {
+            let message = "the client did not come back with an answer".to_owned();
+            drop(question.answer.send(Err(Unanswered { code: -1, message })));
+        }
+        tokio::spawn(async move {
+            let mut task = task;
+            let ending = async {
+                loop {
+                    tokio::select! {
+                        Some(_) = events.recv() => {}
+                        _ = &mut task.0 => return,
+                    }
+                }
+            };
+            drop(tokio::time::timeout(Duration::from_secs(5), ending).await);
+        });
+    }
+
+    /// What is still to be answered, as the protocol asks it.
+    pub(crate) fn requests(&self) -> Json {
+        let requests: Vec<(&str, Json)> = self
+            .questions
+            .iter()
+            .map(|(key, open)| {
+                let method = compose::string(open.asking.method());
+                let request = compose::object(&[("method", &method), ("params", &open.params)]);
+                (key.as_str(), request)
+            })
+            .collect();
+        let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (*k, v)).collect();
+        compose::object(&requests)
+    }
+}
