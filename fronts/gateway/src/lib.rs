@@ -23,6 +23,7 @@ mod call;
 mod errand;
 mod listen;
 mod metrics;
+pub mod http;
 
 pub use client::{Client, Party, View};
 pub use exchange::{Answer, Exchange, Out};

@@ -1,0 +1,178 @@
+//! What goes back: whole answers in as few pieces as possible, or a stream of events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::{array, vec};
+
+use bytes::Bytes;
+use hyper::Response;
+use hyper::body::{Frame, SizeHint};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::http::StatusCode;
+
+use super::events::Events;
+use super::serve::Busy;
+use crate::Answer;
+
+/// Answers up to this size are copied into one buffer, which is cheaper than three writes.
+const SMALL: usize = 16 * 1024;
+
+/// Tells proxies in front of us to pass events on at once.
+static UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The body of an answer.
+pub(super) struct Body {
+    kind: Kind,
+    /// The connection is busy until the body is gone.
+    _busy: Option<Busy>,
+}
+
+enum Kind {
+    Empty,
+    One(Bytes),
+    /// One answer, too large to be copied.
+    Pieces(array::IntoIter<Bytes, 3>, u64),
+    /// The answers of a batch.
+    Batch(vec::IntoIter<Bytes>, u64),
+    Events(Box<Events>),
+}
+
+/// A status without more to say.
+pub(super) fn bare(status: StatusCode) -> Response<Body> {
+    response(status, Kind::Empty)
+}
+
+/// A refusal in words.
+pub(super) fn refusal(status: StatusCode, words: impl std::fmt::Display) -> Response<Body> {
+    text(status, format!("{words}\n"))
+}
+
+/// The method is not one of these.
+pub(super) fn wrong_method(allowed: &'static str) -> Response<Body> {
+    let mut response = bare(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// Plain text.
+pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = response(status, Kind::One(text.into()));
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// An answer.
+pub(super) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
+    let kind = if answer.len() <= SMALL {
+        let mut whole = Vec::with_capacity(answer.len());
+        answer.write_into(&mut whole);
+        Kind::One(whole.into())
+    } else {
+        let length = length(answer.len());
+        Kind::Pieces(answer.pieces().into_iter(), length)
+    };
+    as_json(response(status, kind))
+}
+
+/// The answers of a batch.
+pub(super) fn batch(answers: Vec<Answer>) -> Response<Body> {
+    let mut pieces = Vec::with_capacity(answers.len() * 4 + 1);
+    for answer in answers {
+        let separator: &[u8] = if pieces.is_empty() { b"[" } else { b"," };
+        pieces.push(Bytes::from_static(separator));
+        pieces.extend(answer.pieces());
+    }
+    pieces.push(Bytes::from_static(b"]"));
+    pieces.retain(|piece| !piece.is_empty());
+    let size = length(pieces.iter().map(Bytes::len).sum());
+    as_json(response(StatusCode::OK, Kind::Batch(pieces.into_iter(), size)))
+}
+
+/// A stream of events.
+pub(super) fn events(events: Events) -> Response<Body> {
+    let mut response = response(StatusCode::OK, Kind::Events(Box::new(events)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(&UNBUFFERED, HeaderValue::from_static("no"));
+    response
+}
+
+fn as_json(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn response(status: StatusCode, kind: Kind) -> Response<Body> {
+    let mut response = Response::new(Body { kind, _busy: None });
+    *response.status_mut() = status;
+    response
+}
+
+fn length(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
+
+// === impl Body ===
+
+impl Body {
+    /// Keeps the connection busy until the body is gone.
+    pub(super) fn with(self, busy: Busy) -> Self {
+        Self { _busy: Some(busy), ..self }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = match &mut self.kind {
+            Kind::Empty => None,
+            Kind::One(whole) => {
+                let whole = std::mem::take(whole);
+                self.kind = Kind::Empty;
+                Some(whole)
+            }
+            Kind::Pieces(pieces, left) => take(pieces, left),
+            Kind::Batch(pieces, left) => take(pieces, left),
+            Kind::Events(events) => match events.poll_next(cx) {
+                Poll::Ready(piece) => piece,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        if piece.is_none() {
+            // What an open stream holds on to is let go with its end, not with its connection.
+            self.kind = Kind::Empty;
+        }
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::One(_) | Kind::Events(_) => false,
+            Kind::Pieces(_, left) | Kind::Batch(_, left) => *left == 0,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::One(whole) => SizeHint::with_exact(length(whole.len())),
+            Kind::Pieces(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn take(pieces: &mut impl Iterator<Item = Bytes>, left: &mut u64) -> Option<Bytes> {
+    let piece = pieces.find(|piece| !piece.is_empty())?;
+    *left = left.saturating_sub(length(piece.len()));
+    Some(piece)
+}

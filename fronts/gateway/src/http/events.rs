@@ -1,0 +1,213 @@
+//! A stream of server-sent events, fed by a request, a batch, a client's inbox, or all of an
+//! older client.
+//!
+//! Nothing is buffered: the next event is looked for when the connection has room for it. A client
+//! that does not read is cut by its connection, and with the stream everything it held ends.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::stream::{self, BoxStream, SelectAll, Stream as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::older::Line;
+use super::sessions::Held;
+use crate::{Exchange, Out};
+
+const START: &[u8] = b"event: message\ndata: ";
+const END: &[u8] = b"\n\n";
+const BEAT: &[u8] = b":\n\n";
+
+/// Answers up to this size are copied into one buffer.
+const SMALL: usize = 16 * 1024;
+
+/// A stream of events.
+pub(super) struct Events {
+    /// What was found and not yet sent.
+    ready: VecDeque<Bytes>,
+    source: Source,
+    beat: Interval,
+    /// The session, if there is one, is not idle for as long.
+    _session: Option<Held>,
+}
+
+/// Where events come from.
+pub(super) enum Source {
+    /// One request.
+    Request(BoxStream<'static, Out>),
+    /// Several.
+    Batch(SelectAll<BoxStream<'static, Out>>),
+    /// What belongs to no request.
+    Inbox(mpsc::Receiver<Bytes>),
+    /// Everything of an older client.
+    Older(Line),
+}
+
+/// What comes back for a request, one after the other.
+pub(super) fn outs(exchange: Exchange) -> BoxStream<'static, Out> {
+    let next = |mut exchange: Exchange| async move {
+        let out = exchange.next().await?;
+        Some((out, exchange))
+    };
+    // Boxed, because the wait for the next must go on where it was, and not begin anew.
+    stream::unfold(exchange, next).boxed()
+}
+
+// === impl Events ===
+
+impl Events {
+    pub(super) fn new(source: Source, keep_alive: Duration) -> Self {
+        let mut beat = interval_at(Instant::now() + keep_alive, keep_alive);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { ready: VecDeque::new(), source, beat, _session: None }
+    }
+
+    /// Keeps a session from being idle for as long as the stream is open.
+    pub(super) fn of(self, session: Option<Held>) -> Self {
+        Self { _session: session, ..self }
+    }
+
+    /// Puts something before what is to come.
+    pub(super) fn push(&mut self, out: Out) {
+        match out {
+            Out::Message(message) => self.push_message(&message),
+            Out::Answer(answer) if answer.len() <= SMALL => {
+                let mut whole = Vec::with_capacity(answer.len());
+                answer.write_into(&mut whole);
+                self.push_message(&whole);
+            }
+            Out::Answer(answer) => {
+                self.ready.push_back(Bytes::from_static(START));
+                self.ready.extend(answer.pieces().map(one_line));
+                self.ready.push_back(Bytes::from_static(END));
+            }
+        }
+    }
+
+    /// Puts a line of another kind of event before what is to come.
+    pub(super) fn push_event(&mut self, event: &str, data: &str) {
+        self.ready.push_back(format!("event: {event}\ndata: {data}\n\n").into());
+    }
+
+    fn push_message(&mut self, message: &[u8]) {
+        let mut event = BytesMut::with_capacity(START.len() + message.len() + END.len());
+        event.put_slice(START);
+        event.put_slice(message);
+        if let Some(text) = event.get_mut(START.len()..) {
+            flatten(text);
+        }
+        event.put_slice(END);
+        self.ready.push_back(event.freeze());
+    }
+
+    /// The next piece to send; `None` when there will be none.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            while let Some(piece) = self.ready.pop_front() {
+                if !piece.is_empty() {
+                    return Poll::Ready(Some(piece));
+                }
+            }
+            match self.source.poll_next(cx) {
+                Poll::Ready(Some(out)) => self.push(out),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => {
+                    let beat = self.beat.poll_tick(cx);
+                    return beat.map(|_| Some(Bytes::from_static(BEAT)));
+                }
+            }
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
+        match self {
+            Self::Request(outs) => outs.poll_next_unpin(cx),
+            Self::Batch(outs) => Pin::new(outs).poll_next(cx),
+            Self::Inbox(inbox) => inbox.poll_recv(cx).map(|message| message.map(Out::Message)),
+            Self::Older(line) => line.poll_next(cx),
+        }
+    }
+}
+
+/// The same JSON on one line: where a line may end in JSON, a space is as good.
+fn one_line(json: Bytes) -> Bytes {
+    if !json.contains(&b'\n') && !json.contains(&b'\r') {
+        return json;
+    }
+    let mut json = BytesMut::from(json);
+    flatten(&mut json);
+    json.freeze()
+}
+
+fn flatten(json: &mut [u8]) {
+    for byte in json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use capstan_wire::RequestId;
+
+    use super::*;
+    use crate::Answer;
+
+    fn drain(mut events: Events) -> String {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut text = Vec::new();
+        while let Poll::Ready(Some(piece)) = events.poll_next(&mut cx) {
+            text.extend_from_slice(&piece);
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    fn request(outs: Vec<Out>) -> Events {
+        let source = Source::Request(stream::iter(outs).boxed());
+        Events::new(source, Duration::from_secs(15))
+    }
+
+    #[tokio::test]
+    async fn each_message_is_one_event_on_one_line() {
+        let outs = vec![
+            Out::Message(Bytes::from_static(b"{\"a\":\r\n1}")),
+            Out::Answer(Answer::error(Some(&RequestId::Number(7)), -32603, "no")),
+        ];
+        let expected = concat!(
+            "event: message\ndata: {\"a\":  1}\n\n",
+            "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,",
+            "\"error\":{\"code\":-32603,\"message\":\"no\"}}\n\n",
+        );
+        assert_eq!(drain(request(outs)), expected);
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_is_one_event_too() {
+        let words = "x".repeat(3 * SMALL);
+        let answer = Answer::error(None, 1, &words);
+        let text = drain(request(vec![Out::Answer(answer)]));
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.starts_with("event: message\ndata: {") && text.ends_with("}\n\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_on_which_nothing_happens_shows_that_it_is_alive() {
+        let source = Source::Request(stream::pending().boxed());
+        let mut events = Events::new(source, Duration::from_secs(15));
+        for _ in 0..3 {
+            let piece = std::future::poll_fn(|cx| events.poll_next(cx)).await;
+            assert_eq!(piece.as_deref(), Some(BEAT));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Who may call at all: requests made through a page or a name that is not ours are refused.
+//!
+//! A page on the web can make a browser of this machine call a local server, and can make its own
+//! name point there (DNS rebinding). The browser then says so in `Host` and `Origin`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::{HOST, HeaderMap, ORIGIN};
+use hyper::http::request::Parts;
+
+use super::HttpSettings;
+
+/// The names by which we may be called, and the pages that may call us.
+pub(super) struct Guard {
+    listen: IpAddr,
+    /// In lower case; each with or without a port.
+    hosts: Vec<String>,
+    /// In lower case, without a slash at the end.
+    origins: Vec<String>,
+}
+
+/// Why a request is not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Foreign {
+    #[error("this host name is not served here; `allowed_hosts` can add it")]
+    Host,
+    #[error("pages of this origin may not call; `allowed_origins` can add it")]
+    Origin,
+}
+
+// === impl Guard ===
+
+impl Guard {
+    pub(super) fn new(address: SocketAddr, settings: &HttpSettings) -> Self {
+        let lower = |texts: &[String]| -> Vec<String> {
+            texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect()
+        };
+        Self {
+            listen: address.ip().to_canonical(),
+            hosts: lower(&settings.allowed_hosts),
+            origins: lower(&settings.allowed_origins),
+        }
+    }
+
+    pub(super) fn check(&self, head: &Parts) -> Result<(), Foreign> {
+        // A request line with a whole URL names the host too, and then it must be right as well.
+        if head.uri.authority().is_some_and(|authority| !self.is_ours(authority.as_str())) {
+            return Err(Foreign::Host);
+        }
+        let host = only(&head.headers, &HOST).ok_or(Foreign::Host)?;
+        if !self.is_ours(host) {
+            return Err(Foreign::Host);
+        }
+        if !head.headers.contains_key(ORIGIN) {
+            return Ok(());
+        }
+        match only(&head.headers, &ORIGIN) {
+            Some(origin) if self.may_call(origin) => Ok(()),
+            Some(_) | None => Err(Foreign::Origin),
+        }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let Some(name) = name(host) else { return false };
+        if is_loopback(name) {
+            return true;
+        }
+        if let Some(address) = address(name) {
+            // Nobody can make an address point elsewhere. Where we listen on all of them, there
+            // is no telling which are ours.
+            if address == self.listen || self.listen.is_unspecified() {
+                return true;
+            }
+        }
+        let is = |allowed: &String| {
+            allowed.eq_ignore_ascii_case(host) || allowed.eq_ignore_ascii_case(name)
+        };
+        self.hosts.iter().any(is)
+    }
+
+    fn may_call(&self, origin: &str) -> bool {
+        if self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        self.listen.is_loopback() && place.and_then(name).is_some_and(is_loopback)
+    }
+}
+
+/// The value of a header that must not be given twice.
+fn only<'a>(headers: &'a HeaderMap, key: &hyper::header::HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(key).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// A host without its port; `None` when it is no host.
+fn name(host: &str) -> Option<&str> {
+    let (name, port) = match host.rfind(']') {
+        Some(end) if host.starts_with('[') => {
+            let (name, rest) = host.split_at_checked(end + 1)?;
+            match rest.strip_prefix(':') {
+                Some(port) => (name, Some(port)),
+                None if rest.is_empty() => (name, None),
+                None => return None,
+            }
+        }
+        _ => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
+    };
+    let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    (!name.is_empty() && port.is_none_or(is_port)).then_some(name)
+}
+
+fn address(name: &str) -> Option<IpAddr> {
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    bare.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+fn is_loopback(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost") || address(name).is_some_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+
+    fn guard(listen: &str) -> Guard {
+        let mut settings = HttpSettings::new(listen.parse().unwrap());
+        settings.allowed_hosts = vec!["Hub.example".to_owned(), "other.example:8443".to_owned()];
+        settings.allowed_origins = vec!["https://App.example/".to_owned()];
+        Guard::new(settings.listen, &settings)
+    }
+
+    #[track_caller]
+    fn check(listen: &str, headers: &[(&str, &str)], expected: Result<(), Foreign>) {
+        let mut request = Request::builder().uri("/mcp");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        assert_eq!(guard(listen).check(&head), expected, "{listen} {headers:?}");
+    }
+
+    #[test]
+    fn we_are_called_by_our_own_names_only() {
+        let loopback = "127.0.0.1:8080";
+        for host in [
+            "localhost",
+            "LOCALHOST:9",
+            "127.0.0.1:8080",
+            "127.9.9.9",
+            "[::1]:8080",
+            "[::1]",
+            "hub.example",
+            "HUB.example:99",
+            "other.example:8443",
+            "[::ffff:127.0.0.1]",
+        ] {
+            check(loopback, &[("host", host)], Ok(()));
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil.example:8080",
+            "",
+            ":8080",
+            "[::1",
+            "localhost:http",
+            "localhost:123456",
+            "127.1",
+            "2130706433",
+            "0.0.0.0",
+            "10.0.0.1",
+            "localhost.",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "other.example",
+            "[::1]x",
+            "[::2]",
+            "foo.localhost",
+            "ｌocalhost",
+        ] {
+            check(loopback, &[("host", host)], Err(Foreign::Host));
+        }
+        check(loopback, &[], Err(Foreign::Host));
+        check(loopback, &[("host", "localhost"), ("host", "evil.example")], Err(Foreign::Host));
+    }
+
+    #[test]
+    fn where_we_listen_on_every_address_any_address_is_ours_and_names_are_not() {
+        check("0.0.0.0:80", &[("host", "10.0.0.1:80")], Ok(()));
+        check("10.0.0.1:80", &[("host", "10.0.0.1")], Ok(()));
+        check("10.0.0.1:80", &[("host", "10.0.0.2")], Err(Foreign::Host));
+        check("0.0.0.0:80", &[("host", "evil.example")], Err(Foreign::Host));
+    }
+
+    #[test]
+    fn a_url_in_the_request_line_must_be_ours_too() {
+        let request = Request::builder().uri("http://evil.example/mcp").header("host", "localhost");
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        assert_eq!(guard("127.0.0.1:1").check(&head), Err(Foreign::Host));
+    }
+
+    #[test]
+    fn pages_of_this_machine_and_listed_ones_may_call() {
+        let with = |origin| [("host", "localhost"), ("origin", origin)];
+        for origin in
+            ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:1", "https://app.example"]
+        {
+            check("127.0.0.1:1", &with(origin), Ok(()));
+        }
+        for origin in [
+            "http://evil.example",
+            "null",
+            "",
+            "file://",
+            "http://localhost.evil.example",
+            "https://app.example:444",
+            "http://app.example",
+            "http://localhost/path",
+            "chrome-extension://localhost",
+            "https://evil.example@localhost",
+        ] {
+            check("127.0.0.1:1", &with(origin), Err(Foreign::Origin));
+        }
+        check("0.0.0.0:1", &with("http://localhost"), Err(Foreign::Origin));
+        check("0.0.0.0:1", &with("https://app.example"), Ok(()));
+    }
+}

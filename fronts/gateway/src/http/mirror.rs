@@ -1,0 +1,106 @@
+//! The headers of a modern request repeat what is in its body, for those who route by them. Who
+//! reads the body must see to it that they do.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use capstan_wire::protocol::META_VERSION;
+use capstan_wire::{Json, object};
+use hyper::header::{HeaderMap, HeaderName};
+
+use super::take::VERSION;
+
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// How a value is wrapped that a header cannot carry as it is.
+const SENTINEL: (&str, &str) = ("=?base64?", "?=");
+
+/// The header that does not fit the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the header `{0}` is missing or does not fit the body")]
+pub(super) struct Mismatch(&'static str);
+
+/// The revision that a request's body says it is written in.
+pub(super) fn version(params: Option<&Json>) -> Option<String> {
+    object::get_string(&object::get(params?, "_meta")?, META_VERSION)
+}
+
+/// Whether the header says the same revision as the body.
+pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mismatch> {
+    let same = headers.get(&VERSION).is_some_and(|given| given == version);
+    if same { Ok(()) } else { Err(Mismatch("MCP-Protocol-Version")) }
+}
+
+/// Whether the headers say the same method and name as the body.
+pub(super) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&Json>,
+) -> Result<(), Mismatch> {
+    if headers.get(&METHOD).is_none_or(|given| given != method) {
+        return Err(Mismatch("Mcp-Method"));
+    }
+    let key = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ if method.starts_with("tasks/") => "taskId",
+        _ => return Ok(()),
+    };
+    let expected = params.and_then(|params| object::get_string(params, key));
+    let given = match headers.get(&NAME) {
+        None => None,
+        Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
+    };
+    if given == expected { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+}
+
+/// A value as it was before it became a header; `None` when it was wrapped wrongly.
+fn decode(value: &str) -> Option<String> {
+    let (begin, end) = SENTINEL;
+    match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_all(method: &str, params: &str, headers: &[(&'static str, &str)], bad: Option<&str>) {
+        let given = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        let params = Json::parse(params.to_owned()).unwrap();
+        let result = check(&given.collect(), method, Some(&params));
+        assert_eq!(result.err().map(|Mismatch(name)| name), bad, "{method} {params} {headers:?}");
+    }
+
+    #[test]
+    fn headers_must_repeat_method_and_name() {
+        let (method, name) = (Some("Mcp-Method"), Some("Mcp-Name"));
+        let call = |value| [("mcp-method", "tools/call"), ("mcp-name", value)];
+        check_all("tools/list", "{}", &[("mcp-method", "tools/list")], None);
+        check_all("tools/list", "{}", &[], method);
+        check_all("tools/list", "{}", &[("mcp-method", "TOOLS/LIST")], method);
+        check_all("tools/list", "{}", &[("mcp-method", "prompts/list")], method);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("a"), None);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("b"), name);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("A"), name);
+        check_all("tools/call", r#"{"name":"a"}"#, &[("mcp-method", "tools/call")], name);
+        check_all("tools/call", "{}", &call("a"), name);
+        check_all("tools/call", r#"{"name":7}"#, &call("7"), name);
+        let wrapped = [("=?base64?w7w=?=", None), ("=?base64?w7w?=", name), ("ü", name)];
+        for (value, bad) in wrapped {
+            check_all("tools/call", r#"{"name":"ü"}"#, &call(value), bad);
+        }
+        check_all("tools/call", r#"{"name":"=?base64?w7w="}"#, &call("=?base64?w7w="), None);
+        let read = [("mcp-method", "resources/read"), ("mcp-name", "a://b")];
+        check_all("resources/read", r#"{"uri":"a://b","name":"x"}"#, &read, None);
+        check_all("resources/read", r#"{"uri":"a://c"}"#, &read, name);
+        let get = [("mcp-method", "tasks/get"), ("mcp-name", "t1")];
+        check_all("tasks/get", r#"{"taskId":"t1"}"#, &get, None);
+        check_all("tasks/get", r#"{"taskId":"t2"}"#, &get, name);
+    }
+}

@@ -1,0 +1,211 @@
+//! The HTTP face: Streamable HTTP, the older HTTP with server-sent events, and three pages for
+//! whoever looks after the gateway.
+//!
+//! Read in this order: [`serve`] accepts connections, `timed` cuts those that stand still, `face`
+//! hands each request to its route, `guard` refuses those from elsewhere, `take` reads what came,
+//! `post` is Streamable HTTP with `mirror` for the headers of a modern request and `batch` for
+//! several messages at once, `older` is HTTP+SSE, `sessions` keeps the clients with a handshake,
+//! `body` and `events` are what goes back.
+
+mod serve;
+mod timed;
+mod face;
+mod guard;
+mod take;
+mod post;
+mod mirror;
+mod batch;
+mod older;
+mod sessions;
+mod body;
+mod events;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+pub use serve::serve;
+
+/// How HTTP is served.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Names, each with or without a port, by which clients may call us beside those of this
+    /// machine and the address itself.
+    pub allowed_hosts: Vec<String>,
+    /// Pages, as `https://host:port`, that may call us beside those of this machine.
+    pub allowed_origins: Vec<String>,
+    /// The certificate, when connections are encrypted.
+    pub tls: Option<Tls>,
+    /// Whether everybody who can reach the address may call, also from other machines.
+    pub insecure: bool,
+    /// Sizes and waits.
+    pub limits: HttpLimits,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The chain, ours first.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Sizes and waits.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// Longest body of a request, in bytes.
+    pub body: usize,
+    /// Connections at the same time; more wait to be accepted.
+    pub connections: usize,
+    /// Clients with a handshake at the same time; more are refused.
+    pub sessions: usize,
+    /// How long the head of a request may take once it has begun.
+    pub head_wait: Duration,
+    /// How long the body of a request may take.
+    pub body_wait: Duration,
+    /// How long a connection may stay without a request.
+    pub idle_connection: Duration,
+    /// How long a session may stay without a request and without a stream.
+    pub idle_session: Duration,
+    /// How long a client may read nothing of what waits for it.
+    pub stall: Duration,
+    /// How often a stream on which nothing happens shows that it is alive.
+    pub keep_alive: Duration,
+    /// How long requests may take to end when we stop.
+    pub drain: Duration,
+}
+
+/// An address that is ours.
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    settings: HttpSettings,
+}
+
+/// Why HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// Other machines could call, and nobody would ask who they are.
+    #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
+    Exposed(SocketAddr),
+    /// The address is taken, or not ours.
+    #[error("cannot listen on `{address}`")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A PEM file is missing, or has nothing of the kind in it.
+    #[error("cannot read `{}`", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls_pki_types::pem::Error,
+    },
+    /// The certificate and the key do not make a server.
+    #[error("cannot use the certificate `{}` with its key", path.display())]
+    Certificate {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls::Error,
+    },
+}
+
+/// Takes the address, and reads the certificate if there is one.
+///
+/// # Errors
+/// When the address cannot be had or must not be, or the certificate is no good.
+pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
+    let address = settings.listen;
+    if !address.ip().to_canonical().is_loopback() && !settings.insecure {
+        return Err(HttpError::Exposed(address));
+    }
+    let tls = settings.tls.as_ref().map(acceptor).transpose()?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|cause| HttpError::Bind { address, cause })?;
+    let address = listener.local_addr().map_err(|cause| HttpError::Bind { address, cause })?;
+    Ok(Bound { listener, address, tls, settings })
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, HttpError> {
+    let pem = |path: &PathBuf, cause| HttpError::Pem { path: path.clone(), cause };
+    let chain = CertificateDer::pem_file_iter(&tls.cert).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.map_err(|cause| pem(&tls.cert, cause))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|cause| pem(&tls.key, cause))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+    let certificate = |cause| HttpError::Certificate { path: tls.cert.clone(), cause };
+    let mut config = config.map_err(certificate)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+// === impl HttpSettings ===
+
+impl HttpSettings {
+    /// Clear text at this address, for callers of this machine.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls: None,
+            insecure: false,
+            limits: HttpLimits::default(),
+        }
+    }
+}
+
+// === impl HttpLimits ===
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            body: 4 * 1024 * 1024,
+            connections: 4096,
+            sessions: 10_000,
+            head_wait: Duration::from_secs(10),
+            body_wait: Duration::from_secs(30),
+            idle_connection: Duration::from_secs(90),
+            idle_session: Duration::from_mins(30),
+            stall: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    /// The address, with the port that was picked.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http`, or `https` when connections are encrypted.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}

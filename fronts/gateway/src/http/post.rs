@@ -1,0 +1,276 @@
+//! Streamable HTTP: a message is posted, and what comes of it is the answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_model::Caller;
+use capstan_wire::protocol::{
+    HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MODERN, UNSUPPORTED_VERSION,
+};
+use capstan_wire::{Json, Message, RequestId};
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::StatusCode;
+use hyper::http::request::Parts;
+
+use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
+use super::body::{self, Body};
+use super::events::{Events, Source, outs};
+use super::face::Face;
+use super::mirror;
+use super::sessions::{Held, Key};
+use super::take::{self, Accepts, SESSION, VERSION};
+use crate::{Answer, Exchange, Out, Revision, View};
+
+/// MCP 2026-07-28: the client cannot do what the request needs.
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// A request, taken apart.
+struct Asked {
+    id: RequestId,
+    method: String,
+    params: Option<Json>,
+}
+
+/// Why a session is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoSession {
+    #[error("the header `Mcp-Session-Id` is missing")]
+    Missing,
+    #[error("there is no such session")]
+    Unknown,
+    #[error("this `MCP-Protocol-Version` is not known here")]
+    Version,
+}
+
+/// Takes what a client posts.
+pub(super) async fn post(
+    face: &Face,
+    head: &Parts,
+    incoming: Incoming,
+    caller: Arc<Caller>,
+    view: View,
+) -> Response<Body> {
+    let accepts = Accepts::of(&head.headers);
+    if accepts == Accepts::Neither {
+        let words = "answers are `application/json` or `text/event-stream`";
+        return body::refusal(StatusCode::NOT_ACCEPTABLE, words);
+    }
+    let text = match take::body(&head.headers, incoming, face.limits()).await {
+        Ok(text) => text,
+        Err(unread) => return body::refusal(unread.status(), unread),
+    };
+    if batch::is_batch(&text) {
+        return match session(face, head, &caller, &view) {
+            Ok(session) => Box::pin(batch::answer(face, &text, accepts, session)).await,
+            Err(missing) => missing.response(None),
+        };
+    }
+    match batch::one(&text) {
+        Ok(Message::Request { id, method, params }) => {
+            let asked = Asked { id, method, params };
+            request(face, head, accepts, (caller, view), asked).await
+        }
+        Ok(message) => tell(face, head, &caller, &view, message),
+        Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
+    }
+}
+
+async fn request(
+    face: &Face,
+    head: &Parts,
+    accepts: Accepts,
+    (caller, view): (Arc<Caller>, View),
+    asked: Asked,
+) -> Response<Body> {
+    if let Some(version) = modern(&head.headers, &asked) {
+        let made = make_modern(face, head, (caller, view), &asked, version.as_deref());
+        return match made {
+            Ok(client) => {
+                let Asked { id, method, params } = asked;
+                let exchange = face.gateway().request(&client, id, &method, params);
+                answer(face, accepts, exchange, None).await
+            }
+            Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
+        };
+    }
+    if asked.method == "initialize" {
+        return Box::pin(initialize(face, head, (caller, view), asked)).await;
+    }
+    let session = match session(face, head, &caller, &view) {
+        Ok(session) => session,
+        Err(missing) => return missing.response(Some(&asked.id)),
+    };
+    let Asked { id, method, params } = asked;
+    let exchange = face.gateway().request(session.client(), id, &method, params);
+    answer(face, accepts, exchange, Some(session)).await
+}
+
+/// Takes a notification, or the reply to a request of ours.
+fn tell(
+    face: &Face,
+    head: &Parts,
+    caller: &Caller,
+    view: &View,
+    message: Message,
+) -> Response<Body> {
+    if says_modern(&head.headers) {
+        // Without a session there is nothing that it could be about.
+        return body::bare(StatusCode::ACCEPTED);
+    }
+    let session = match session(face, head, caller, view) {
+        Ok(session) => session,
+        Err(missing) => return missing.response(None),
+    };
+    match message {
+        Message::Notification { method, params } => {
+            face.gateway().notification(session.client(), &method, params.as_ref());
+        }
+        Message::Reply { id: Some(id), reply } => session.client().take_reply(&id, reply),
+        Message::Reply { id: None, .. } | Message::Request { .. } => {}
+    }
+    body::bare(StatusCode::ACCEPTED)
+}
+
+/// The session that a request belongs to.
+pub(super) fn session(
+    face: &Face,
+    head: &Parts,
+    caller: &Caller,
+    view: &View,
+) -> Result<Held, NoSession> {
+    check_version(&head.headers)?;
+    let key = head.headers.get(&SESSION).ok_or(NoSession::Missing)?;
+    let key = Key::parse(key.as_bytes()).ok_or(NoSession::Unknown)?;
+    face.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
+}
+
+/// Whether the header says that the request is modern.
+pub(super) fn says_modern(headers: &HeaderMap) -> bool {
+    headers.get(&VERSION).is_some_and(|version| version == MODERN)
+}
+
+fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
+    let Some(version) = headers.get(&VERSION) else { return Ok(()) };
+    let known = version.to_str().ok().and_then(Revision::parse);
+    if known.is_some() { Ok(()) } else { Err(NoSession::Version) }
+}
+
+/// `Some` when a request is modern, with the revision that its body names.
+#[expect(clippy::option_option, reason = "whether it is modern, and what it says of it")]
+fn modern(headers: &HeaderMap, asked: &Asked) -> Option<Option<String>> {
+    let says_modern = says_modern(headers);
+    if !says_modern && headers.contains_key(&SESSION) {
+        return None;
+    }
+    let version = mirror::version(asked.params.as_ref());
+    let is = says_modern || version.is_some() || asked.method == "server/discover";
+    is.then_some(version)
+}
+
+/// The client of a modern request, or the answer when it is refused.
+fn make_modern(
+    face: &Face,
+    head: &Parts,
+    (caller, view): (Arc<Caller>, View),
+    asked: &Asked,
+    version: Option<&str>,
+) -> Result<Arc<crate::Client>, Answer> {
+    let Asked { id, method, params } = asked;
+    let mismatch = |mismatch: mirror::Mismatch| {
+        Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
+    };
+    if let Some(version) = version {
+        mirror::check_version(&head.headers, version).map_err(mismatch)?;
+    }
+    let party = face.gateway().party(caller, view);
+    let client = face.gateway().modern(id, params.as_ref(), party)?;
+    mirror::check(&head.headers, method, params.as_ref()).map_err(mismatch)?;
+    Ok(client)
+}
+
+async fn initialize(
+    face: &Face,
+    head: &Parts,
+    (caller, view): (Arc<Caller>, View),
+    asked: Asked,
+) -> Response<Body> {
+    if let Err(missing) = check_version(&head.headers) {
+        return missing.response(Some(&asked.id));
+    }
+    let full = |id: &RequestId| {
+        let answer = Answer::error(Some(id), -32000, "there are too many sessions");
+        body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
+    };
+    if face.sessions().is_full() {
+        return full(&asked.id);
+    }
+    // A copy, so that a session does not hold on to the buffer of its connection.
+    let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
+    let params = params.and_then(|params| Json::parse(params).ok());
+    let party = face.gateway().party(caller, view);
+    let (answer, client) = face.gateway().initialize(&asked.id, params.as_ref(), party).await;
+    let Some(client) = client else { return body::json(StatusCode::OK, answer) };
+    let Ok(key) = face.sessions().add(Arc::clone(&client)) else {
+        face.gateway().leave(&client);
+        return full(&asked.id);
+    };
+    let mut response = body::json(StatusCode::OK, answer);
+    if let Ok(value) = HeaderValue::try_from(key.to_text()) {
+        response.headers_mut().insert(&SESSION, value);
+    }
+    response
+}
+
+/// What comes of a request: its answer, or events when something comes before it.
+async fn answer(
+    face: &Face,
+    accepts: Accepts,
+    mut exchange: Exchange,
+    session: Option<Held>,
+) -> Response<Body> {
+    let is_modern = session.is_none();
+    let first = loop {
+        match exchange.next().await {
+            Some(Out::Answer(answer)) if accepts != Accepts::Events => {
+                let status = if is_modern { status(&answer) } else { StatusCode::OK };
+                return body::json(status, answer);
+            }
+            // There is no way to say it to a client that takes no events.
+            Some(Out::Message(_)) if accepts == Accepts::Json => {}
+            Some(out) => break out,
+            // It was cancelled, and nobody waits for it.
+            None => return body::bare(StatusCode::ACCEPTED),
+        }
+    };
+    let source = Source::Request(outs(exchange));
+    let mut events = Events::new(source, face.limits().keep_alive).of(session);
+    events.push(first);
+    body::events(events)
+}
+
+/// The status that goes with the answer to a modern request.
+fn status(answer: &Answer) -> StatusCode {
+    match answer.error_code() {
+        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(
+            HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION | PARSE_ERROR
+            | INVALID_REQUEST,
+        ) => StatusCode::BAD_REQUEST,
+        Some(_) | None => StatusCode::OK,
+    }
+}
+
+// === impl NoSession ===
+
+impl NoSession {
+    pub(super) fn response(self, id: Option<&RequestId>) -> Response<Body> {
+        let (status, code) = match self {
+            Self::Missing => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
+            Self::Unknown => (StatusCode::NOT_FOUND, -32001),
+            Self::Version => (StatusCode::BAD_REQUEST, INVALID_PARAMS),
+        };
+        body::json(status, Answer::error(id, code, &self.to_string()))
+    }
+}

@@ -1,0 +1,161 @@
+//! Accepts connections and serves each, until it is time to stop.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{self, MissedTickBehavior};
+use tokio_rustls::TlsAcceptor;
+
+use super::Bound;
+use super::face::Face;
+use super::timed::Timed;
+use crate::Gateway;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Longest head of a request, in bytes.
+const MAX_HEAD: usize = 32 * 1024;
+
+/// How much of a body is read, and of an answer gathered, at once, in bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// How long to wait when no connection can be accepted, which is when there are no more files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often old sessions are looked for, in the time that one may be idle.
+pub(super) const SWEEPS: u32 = 8;
+
+/// Whether a request is worked on, or its answer sent, on a connection.
+#[derive(Default)]
+pub(super) struct Pulse(AtomicBool);
+
+/// A request is worked on for as long as this is there.
+pub(super) struct Busy(Arc<Pulse>);
+
+/// Serves until `stop`; then requests under way may end, and what has not ended in time is cut.
+pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
+    let Bound { listener, address, tls, settings } = bound;
+    let limits = settings.limits;
+    let face = Arc::new(Face::new(Arc::clone(&gateway), address, &settings));
+    let (stopping, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut sweep = time::interval(limits.idle_session / SWEEPS);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stop = pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept(), if connections.len() < limits.connections => {
+                match accepted {
+                    Ok((stream, _)) => {
+                        let (face, stopped) = (Arc::clone(&face), stopped.clone());
+                        connections.spawn(welcome(face, stream, tls.clone(), stopped));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+            Some(_) = connections.join_next() => {}
+            _ = sweep.tick() => face.sweep(),
+        }
+    }
+    drop(listener);
+    // Streams on which things are only told would never end by themselves.
+    face.end_streams();
+    stopping.send_replace(());
+    let ended = async {
+        gateway.drain().await;
+        while connections.join_next().await.is_some() {}
+    };
+    if time::timeout(limits.drain, ended).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections are cut");
+        connections.shutdown().await;
+    }
+    face.end();
+}
+
+/// Serves one connection, encrypted or not.
+async fn welcome(
+    face: Arc<Face>,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    stopped: watch::Receiver<()>,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection sends late");
+    }
+    let Some(tls) = tls else { return converse(face, stream, stopped).await };
+    match time::timeout(face.limits().head_wait, tls.accept(stream)).await {
+        Ok(Ok(stream)) => converse(face, Box::new(stream), stopped).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
+        Err(_) => tracing::debug!("a connection did not get encrypted in time"),
+    }
+}
+
+async fn converse(
+    face: Arc<Face>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    mut stopped: watch::Receiver<()>,
+) {
+    let pulse = Arc::new(Pulse::default());
+    let io = TokioIo::new(Timed::new(stream, Arc::clone(&pulse), face.limits()));
+    let service = service_fn(move |request| {
+        // At once, and not when the future is first polled: from here on the head is read.
+        let busy = Busy::new(&pulse);
+        let face = Arc::clone(&face);
+        async move { Ok::<_, Infallible>(face.answer(request).await.map(|body| body.with(busy))) }
+    });
+    let mut http = http1::Builder::new();
+    http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);
+    // The head has its own limit in `Timed`, which costs no timer a request.
+    http.header_read_timeout(None);
+    let mut connection = pin!(http.serve_connection(io, service));
+    let result = tokio::select! {
+        biased;
+        result = connection.as_mut() => result,
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(error = %error, "a connection ended early");
+    }
+}
+
+// === impl Pulse ===
+
+impl Pulse {
+    pub(super) fn is_busy(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Busy ===
+
+impl Busy {
+    fn new(pulse: &Arc<Pulse>) -> Self {
+        pulse.0.store(true, Ordering::Relaxed);
+        Self(Arc::clone(pulse))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Relaxed);
+    }
+}

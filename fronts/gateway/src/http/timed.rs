@@ -1,0 +1,157 @@
+//! A connection that ends when the other side stands still.
+//!
+//! Three waits are limited: for the next request, for the rest of a head that has begun, and for
+//! the other side to read what is written. A timer is set once and set again only when it fires
+//! too early, so that a request costs none.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::HttpLimits;
+use super::serve::Pulse;
+
+/// A connection with limits to its waits.
+pub(super) struct Timed<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+    limits: HttpLimits,
+    /// Since when we wait for a request, or for the rest of its head.
+    waiting: Option<Instant>,
+    /// Whether a head has begun.
+    in_head: bool,
+    quiet: Alarm,
+    /// Since when the other side has read nothing.
+    stalled: Option<Instant>,
+    stall: Alarm,
+}
+
+/// A timer that is only there once it was needed.
+#[derive(Default)]
+struct Alarm(Option<Pin<Box<Sleep>>>);
+
+// === impl Timed ===
+
+impl<S> Timed<S> {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>, limits: &HttpLimits) -> Self {
+        Self {
+            stream,
+            pulse,
+            limits: *limits,
+            waiting: None,
+            // Whoever connects has something to say.
+            in_head: true,
+            quiet: Alarm::default(),
+            stalled: None,
+            stall: Alarm::default(),
+        }
+    }
+
+    /// Whether the other side has kept us waiting too long for a request.
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.pulse.is_busy() {
+            self.waiting = None;
+            self.in_head = false;
+            return Poll::Pending;
+        }
+        let wait = if self.in_head { self.limits.head_wait } else { self.limits.idle_connection };
+        let since = *self.waiting.get_or_insert_with(Instant::now);
+        self.quiet.poll(since + wait, cx)
+    }
+
+    /// Passes on what became of a write, unless nothing has become of it for too long.
+    fn limit<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let since = *self.stalled.get_or_insert_with(Instant::now);
+        ready!(self.stall.poll(since + self.limits.stall, cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            let got_some = buffer.filled().len() > before;
+            if got_some && !this.in_head && !this.pulse.is_busy() {
+                this.in_head = true;
+                this.waiting = None;
+            }
+            return Poll::Ready(read);
+        }
+        ready!(this.poll_quiet(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request came")))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.limit(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.limit(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            // Flushing what is already flushed is no progress.
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            flushed @ (Poll::Ready(Err(_)) | Poll::Pending) => self.limit(flushed, cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.limit(shut, cx)
+    }
+}
+
+// === impl Alarm ===
+
+impl Alarm {
+    /// Ready when it is `deadline`.
+    fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        ready!(timer.as_mut().poll(cx));
+        if timer.deadline() < deadline {
+            // It was set for an earlier wait; this one began later.
+            timer.as_mut().reset(deadline);
+            ready!(timer.as_mut().poll(cx));
+        }
+        Poll::Ready(())
+    }
+}
