@@ -61,7 +61,11 @@ impl Gate {
     }
 
     /// Lets a question through; `None` when nobody gets to see it, or nobody answers in time.
-    async fn pass<T>(&self, server: &ServerName, answer: BoxFuture<'_, T>) -> Option<T> {
+    async fn pass<'a, T>(
+        &self,
+        server: &ServerName,
+        ask: impl FnOnce() -> BoxFuture<'a, T>,
+    ) -> Option<T> {
         if self.forbids(server) {
             return None;
         }
@@ -71,7 +75,7 @@ impl Gate {
             return None;
         };
         let too_late = self.clock.sleep(self.limits.question_wait);
-        match select(answer, too_late).await {
+        match select(ask(), too_late).await {
             Either::Left((reply, _)) => Some(reply),
             Either::Right(((), _)) => {
                 warn!(%server, "nobody answered the server's question in time; it is declined");
@@ -100,8 +104,8 @@ impl Operator for Gate {
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
         async move {
             let server = elicitation.server.clone();
-            let answer = self.operator.elicit(elicitation);
-            self.pass(&server, answer).await.unwrap_or(Reply::Decline)
+            let ask = || self.operator.elicit(elicitation);
+            self.pass(&server, ask).await.unwrap_or(Reply::Decline)
         }
         .boxed()
     }
@@ -109,8 +113,7 @@ impl Operator for Gate {
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         async move {
             let (server, asking) = (ask.server.clone(), ask.asking);
-            let answer = self.operator.ask(ask);
-            self.pass(&server, answer).await.unwrap_or_else(|| declined(asking))
+            self.pass(&server, || self.operator.ask(ask)).await.unwrap_or_else(|| declined(asking))
         }
         .boxed()
     }

@@ -24,6 +24,7 @@ mod errand;
 mod listen;
 mod metrics;
 pub mod http;
+pub mod stdio;
 
 pub use client::{Client, Party, View};
 pub use exchange::{Answer, Exchange, Out};

@@ -150,7 +150,7 @@ impl Scene {
     pub(crate) async fn call_with(&self, tool: &str, params: &str) -> Result<String, CallError> {
         let target = Target { kind: Kind::Tool, name: format!("s__{tool}") };
         let caller = Caller::operator(Front::Cli);
-        self.send(Call { caller, target, params: json(params) }).await
+        self.send(Call { params: json(params), ..Call::new(caller, target, None) }).await
     }
 
     pub(crate) async fn send(&self, call: Call) -> Result<String, CallError> {
