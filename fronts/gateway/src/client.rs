@@ -51,8 +51,8 @@ pub enum View {
 pub struct Party {
     /// Who calls.
     pub caller: Arc<Caller>,
-    /// What the quota counts for.
-    pub session: Arc<Session>,
+    /// What the quota counts for; without one, caller and client name tell.
+    pub session: Option<Arc<Session>>,
     /// What it is shown.
     pub view: View,
 }
@@ -87,9 +87,9 @@ pub(crate) enum Level {
 // === impl Client ===
 
 impl Client {
-    pub(crate) fn new(revision: Revision, able: Json, party: Party) -> Self {
+    pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let Party { caller, session, view } = party;
+        let Party { caller, view, .. } = party;
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             revision,

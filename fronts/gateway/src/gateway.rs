@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use capstan_hub::Hub;
 use capstan_hub::ports::{Listener, Listing};
+use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
 use tokio::sync::{mpsc, watch};
 
 use crate::call;
 use crate::client::{Client, Level, Party, View};
+use crate::conversations::Conversations;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
@@ -40,6 +41,9 @@ pub struct Gateway {
     /// Is told when no new requests are taken any more.
     pub(crate) stopped: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
+    conversations: Conversations,
+    /// For those whose calls are not counted.
+    endless: Arc<Session>,
     /// The most that each server was asked to tell.
     levels: Mutex<HashMap<ServerName, Level>>,
 }
@@ -61,6 +65,8 @@ impl Gateway {
             metrics: Metrics::default(),
             stopped,
             stop,
+            conversations: Conversations::default(),
+            endless: Arc::new(Session::new(None)),
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
@@ -72,7 +78,25 @@ impl Gateway {
 
     /// A new conversation of a caller: what its quota counts for.
     pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party { caller, session: Arc::new(self.hub.session()), view }
+        Party { caller, session: Some(Arc::new(self.hub.session())), view }
+    }
+
+    /// A caller who comes without a conversation; it is found by what the client calls itself.
+    pub fn stateless(&self, caller: Arc<Caller>, view: View) -> Party {
+        Party { caller, session: None, view }
+    }
+
+    pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
+        match (&party.session, self.hub.limits.quota) {
+            (Some(session), _) => Arc::clone(session),
+            // Nothing to count.
+            (None, None) => Arc::clone(&self.endless),
+            (None, Some(_)) => {
+                let Caller { subject, caller_id, .. } = &*party.caller;
+                let begin = || self.hub.session();
+                self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)
+            }
+        }
     }
 
     /// Whether there is a server of that name.
@@ -233,6 +257,7 @@ impl Gateway {
             tokio::time::sleep(SWEEP).await;
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
+            gateway.conversations.sweep(gateway.now());
         }
     }
 }

@@ -43,7 +43,8 @@ impl Gateway {
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let able = able.unwrap_or_else(Json::empty_object);
         let party = named(party, info.as_ref());
-        let client = Arc::new(Client::new(revision, able, party));
+        let session = self.session_of(&party);
+        let client = Arc::new(Client::new(revision, able, party, session));
         self.greet(&client);
         let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
@@ -72,7 +73,7 @@ impl Gateway {
         params: Option<&Json>,
         party: Party,
     ) -> Result<Arc<Client>, Answer> {
-        read_modern(params, party).map_err(|fault| Answer::fault(Some(id), &fault))
+        self.read_modern(params, party).map_err(|fault| Answer::fault(Some(id), &fault))
     }
 
     /// The answer to `server/discover`.
@@ -129,6 +130,12 @@ impl Gateway {
         }
     }
 
+    fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
+        let (revision, able, party) = read_modern(params, party)?;
+        let session = self.session_of(&party);
+        Ok(Arc::new(Client::new(revision, able, party, session)))
+    }
+
     async fn about(&self, server: &ServerName, limit: Duration) -> Option<Arc<About>> {
         let backend = self.hub.backends.get(server)?;
         tokio::time::timeout(limit, backend.about()).await.ok()?.ok()
@@ -151,7 +158,7 @@ pub(crate) fn server_meta() -> Json {
     compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
 }
 
-fn read_modern(params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
+fn read_modern(params: Option<&Json>, party: Party) -> Result<(Revision, Json, Party), Fault> {
     let meta = params.and_then(|params| object::get(params, "_meta"));
     let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
     let [version, able, info] = object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
@@ -171,7 +178,7 @@ fn read_modern(params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault
         let message = format!("protocol version `{version}` is not spoken here");
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
-    Ok(Arc::new(Client::new(revision, able, named(party, info.as_ref()))))
+    Ok((revision, able, named(party, info.as_ref())))
 }
 
 /// The party with what the client calls itself, which is shown and never decided upon.

@@ -15,6 +15,7 @@ pub mod exchange;
 pub mod gateway;
 mod fault;
 mod seal;
+mod conversations;
 mod park;
 mod operator;
 mod hello;

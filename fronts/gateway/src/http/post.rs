@@ -184,7 +184,7 @@ fn make_modern(
     if let Some(version) = version {
         mirror::check_version(&head.headers, version).map_err(mismatch)?;
     }
-    let party = face.gateway().party(caller, view);
+    let party = face.gateway().stateless(caller, view);
     let client = face.gateway().modern(id, params.as_ref(), party)?;
     mirror::check(&head.headers, method, params.as_ref()).map_err(mismatch)?;
     Ok(client)

@@ -1,0 +1,149 @@
+//! The stdio face: one client, who talks over our standard input and output.
+//!
+//! Read in this order: [`serve`] carries messages until the client is gone, `conversation` says
+//! what becomes of each, `batch` is several at once, `lines` and `outbox` are the two ends, and
+//! [`streams`] opens our own standard streams.
+//!
+//! **Invariant:** stdout belongs to the protocol. Nothing but messages is ever written there.
+
+mod batch;
+mod conversation;
+mod lines;
+mod outbox;
+pub mod streams;
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_model::Caller;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::Gateway;
+use conversation::Conversation;
+use lines::{Line, Lines};
+
+/// Longest message, in bytes.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// How long requests may go on whose client has closed its side.
+const GONE: Duration = Duration::from_secs(2);
+
+/// How long requests may go on when we are asked to end.
+const ENDING: Duration = Duration::from_secs(8);
+
+/// How long a client may take to read the last of what there is to say.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
+/// while.
+///
+/// # Errors
+/// When the client can no longer be heard or told anything.
+pub async fn serve(
+    gateway: Arc<Gateway>,
+    caller: Arc<Caller>,
+    (input, mut output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut talk = Conversation::new(Arc::clone(&gateway), caller);
+    let mut lines = Lines::new(input, MAX_LINE);
+    let result = carry(&mut talk, &mut lines, &mut output, stop).await;
+    talk.leave();
+    let rest = async {
+        while result.is_ok() && !talk.out.is_empty() {
+            talk.out.write_to(&mut output).await?;
+        }
+        io::Result::Ok(())
+    };
+    match tokio::time::timeout(LAST_WORDS, rest).await {
+        Ok(flushed) => result.and(flushed),
+        Err(_) => result,
+    }
+}
+
+/// Carries messages to and fro.
+async fn carry(
+    talk: &mut Conversation,
+    lines: &mut Lines<impl AsyncRead + Unpin>,
+    output: &mut (impl AsyncWrite + Unpin),
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let gateway = Arc::clone(&talk.gateway);
+    let mut stop = pin!(stop);
+    let mut end: Option<End<'_>> = None;
+    let (mut open, mut asked) = (true, false);
+    loop {
+        while talk.takes()
+            && let Some(line) = lines.buffered()
+        {
+            take(talk, line);
+        }
+        if end.as_ref().is_some_and(|end| end.drained) && talk.is_idle() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop, if !asked => {
+                asked = true;
+                end = Some(End::new(&gateway, ENDING));
+            }
+            late = ending(&mut end) => match late {
+                Late::Drained => {}
+                Late::TimeIsUp => return Ok(()),
+            },
+            event = talk.work.next() => talk.on_all(event),
+            written = talk.out.write_to(output), if !talk.out.is_empty() => written?,
+            read = lines.fill(), if open && talk.takes() => if read? == 0 {
+                open = false;
+                if let Some(line) = lines.rest() {
+                    take(talk, line);
+                }
+                if end.is_none() {
+                    end = Some(End::new(&gateway, GONE));
+                }
+            },
+        }
+    }
+}
+
+/// The end has begun: no new requests are taken, and those under way have only so much time.
+struct End<'a> {
+    drain: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    limit: Pin<Box<tokio::time::Sleep>>,
+    drained: bool,
+}
+
+/// What happens while we end.
+enum Late {
+    Drained,
+    TimeIsUp,
+}
+
+// === impl End ===
+
+impl<'a> End<'a> {
+    fn new(gateway: &'a Gateway, time: Duration) -> Self {
+        let limit = Box::pin(tokio::time::sleep(time));
+        Self { drain: Box::pin(gateway.drain()), limit, drained: false }
+    }
+}
+
+async fn ending(end: &mut Option<End<'_>>) -> Late {
+    let Some(end) = end else { return std::future::pending().await };
+    tokio::select! {
+        () = &mut end.drain, if !end.drained => {
+            end.drained = true;
+            Late::Drained
+        }
+        () = &mut end.limit => Late::TimeIsUp,
+    }
+}
+
+fn take(talk: &mut Conversation, line: Line) {
+    match line {
+        Line::Whole(line) => talk.take(&line),
+        Line::TooLong => talk.refuse_long(MAX_LINE),
+    }
+}
