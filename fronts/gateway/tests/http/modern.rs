@@ -64,6 +64,40 @@ async fn headers_must_say_what_the_body_says() {
 }
 
 #[tokio::test]
+async fn arguments_are_repeated_in_headers_where_the_tool_asks_for_it() {
+    let world = World::new().await;
+    let mark = |arguments: &str| {
+        let rest = format!(r#""name":"files__mark","arguments":{arguments},"#);
+        request("tools/call", &rest).with("Mcp-Name", "files__mark")
+    };
+    let here = r#"{"place":"Hello"}"#;
+    let cases = [
+        (mark(here).with("Mcp-Param-Place", "Hello"), 200),
+        (mark(here).with("mcp-param-PLACE", "=?base64?SGVsbG8=?="), 200),
+        (mark(here).with("Mcp-Param-Other", "x").with("Mcp-Param-Place", "Hello"), 200),
+        (mark("{}"), 200),
+        (mark(r#"{"place":null}"#), 200),
+        (mark(r#"{"place":"SGVsbG8="}"#).with("Mcp-Param-Place", "SGVsbG8="), 200),
+        (mark(here), 400),
+        (mark(here).with("Mcp-Param-Place", "hello"), 400),
+        (mark(here).with("Mcp-Param-Place", ""), 400),
+        (mark(here).with("Mcp-Param-Place", "=?base64?SGVsbG8?="), 400),
+        (mark(here).with("Mcp-Param-Place", "=?base64?SGVs!!!bG8=?="), 400),
+        (mark("{}").with("Mcp-Param-Place", "Hello"), 400),
+    ];
+    for (ask, status) in cases {
+        let answer = world.ask(&ask).await;
+        assert_eq!(answer.head.status, status, "{}", ask.text());
+        let code = if status == 400 { "-32020" } else { "" };
+        assert_eq!(member(&answer.body, "error.code"), code, "{}", ask.text());
+    }
+    let own = r#""name":"mark","arguments":{"place":"Hello"},"#;
+    let own = request("tools/call", own).at("/servers/files/mcp").with("Mcp-Name", "mark");
+    assert_eq!(world.ask(&own).await.head.status, 400);
+    assert_eq!(world.ask(&own.with("Mcp-Param-Place", "Hello")).await.head.status, 200);
+}
+
+#[tokio::test]
 async fn the_status_goes_with_the_error() {
     let world = World::new().await;
     let unknown = post(

@@ -62,6 +62,12 @@ impl Ask {
         self
     }
 
+    /// The same message, posted elsewhere.
+    pub(crate) fn at(mut self, path: &str) -> Self {
+        self.line = format!("POST {path} HTTP/1.1");
+        self
+    }
+
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self

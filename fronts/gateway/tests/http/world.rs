@@ -27,7 +27,7 @@ use crate::peer::{Answer as Heard, Ask, Peer, post};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What is listed of the server, which is called `files`.
-const TOOLS: [&str; 4] = ["say", "talk", "wait", "big"];
+const TOOLS: [&str; 5] = ["say", "talk", "wait", "big", "mark"];
 
 /// The length of what `big` answers.
 pub(crate) const BIG: usize = 1024 * 1024;
@@ -185,7 +185,10 @@ impl Backend for Files {
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         let item = |name: &str| {
-            let schema = Json::parse(r#"{"type":"object"}"#.to_owned()).unwrap();
+            let place = r#"{"place":{"type":"string","x-mcp-header":"Place"}}"#;
+            let properties = if name == "mark" { place } else { "{}" };
+            let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
+            let schema = Json::parse(schema).unwrap();
             let members = [("name", &compose::string(name)), ("inputSchema", &schema)];
             Item { name: name.to_owned(), definition: compose::object(&members) }
         };
