@@ -143,13 +143,9 @@ async fn sessions_have_a_limit_and_the_idle_ones_end() {
     assert_eq!(stream.head().await.status, 200);
     let ping = post("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let ping = |id: &str| ping.clone().with("Mcp-Session-Id", id);
-    // Looking at a session keeps it, so that it is looked at less often than it may be idle.
-    loop {
-        tokio::time::sleep(SOON * 4).await;
-        if world.ask(&ping(&idle)).await.head.status == 404 {
-            break;
-        }
-    }
+    // Looking at a session keeps it, so that only the number of them is looked at.
+    while !world.ask(&ask("GET", "/metrics")).await.body.contains("\ncapstan_sessions 1\n") {}
+    assert_eq!(world.ask(&ping(&idle)).await.head.status, 404);
     assert_eq!(world.ask(&ping(&used)).await.head.status, 200);
 }
 
@@ -162,4 +158,27 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     second.send(&ask("GET", "/health").text()).await;
     drop(first);
     assert_eq!(second.answer().await.head.status, 200);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_session_costs_little_memory() {
+    const SESSIONS: u64 = 2000;
+    let memory = || -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    };
+    let world = World::new().await;
+    let mut peer = world.peer().await;
+    let hello = post("/mcp", &initialize("2025-11-25"));
+    for _ in 0..100 {
+        assert_eq!(peer.ask(&hello).await.head.status, 200);
+    }
+    let before = memory();
+    for _ in 0..SESSIONS {
+        assert_eq!(peer.ask(&hello).await.head.status, 200);
+    }
+    let growth = memory() - before;
+    assert!(growth < SESSIONS * 8, "{growth} KiB for {SESSIONS} sessions");
 }
