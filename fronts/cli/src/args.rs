@@ -46,7 +46,7 @@ pub struct Options {
     /// Start no server at all
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_mcp: bool,
-    /// Use the project's configuration file although it is not approved
+    /// Use the project's configuration files although they are not approved
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
 }
@@ -85,7 +85,7 @@ pub enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Approve the project's configuration file
+    /// Approve the project's configuration files, one after the other
     Trust(TrustArgs),
     /// Check servers and surroundings, and say how to fix what is wrong
     Doctor(DoctorArgs),
