@@ -150,7 +150,7 @@ impl Assembly<'_> {
             command: program.command.clone(),
             args: program.args.clone(),
             environment: self.environment(program),
-            secrets: self.secrets(program),
+            secrets: self.secrets(entry, program),
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -173,7 +173,7 @@ impl Assembly<'_> {
             name: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
             headers: headers.collect(),
-            secrets: Vec::new(),
+            secrets: entry.secrets.clone(),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -206,14 +206,15 @@ impl Assembly<'_> {
     }
 
     /// What is masked in whatever the server says: what it was given, and what it may have found.
-    fn secrets(&self, program: &Program) -> Vec<Secret<String>> {
+    fn secrets(&self, entry: &ServerEntry, program: &Program) -> Vec<Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
         let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
         let ours = ours.map(|(_, value)| Secret::new(value.clone()));
         let words = || program.args.iter().map(String::as_str);
         let hidden = words().zip(mask_arguments(words()));
         let hidden = hidden.filter_map(|(word, shown)| hidden_part(word, &shown)).map(Secret::new);
-        program.env.values().cloned().chain(ours).chain(hidden).collect()
+        let given = program.env.values().chain(&entry.secrets).cloned();
+        given.chain(ours).chain(hidden).collect()
     }
 
     fn roots(&self, server: &Server) -> Vec<Root> {

@@ -31,7 +31,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Options {
-    /// Read this configuration file too, of any program; DIALECT:FILE says of which
+    /// Read this configuration file too, of any program, or a plugin's folder, or a bundle;
+    /// DIALECT:FILE says of which program
     #[arg(long, value_name = "[DIALECT:]FILE", global = true, help_heading = "Global options")]
     pub config: Vec<String>,
     /// Print JSON on stdout
