@@ -103,6 +103,14 @@ impl Call {
         self.out.push(notification(method, params));
     }
 
+    /// Sends away whoever reads the stream of the call, where such a stream can be taken up again.
+    pub(super) fn break_off(&self) {
+        let is_own = !Arc::ptr_eq(&self.out, &self.session.main);
+        if is_own && !self.revision.is_modern() {
+            self.out.cut();
+        }
+    }
+
     /// Tells how far it is, if the client wants to know.
     pub(super) fn progress(&self, done: u64, total: u64, message: &str) {
         if let Some(token) = self.request.meta("progressToken") {

@@ -55,8 +55,7 @@ pub(super) async fn run(call: &Call) -> Outcome {
         }
         "test_tool_with_progress" => with_progress(call).await?,
         "test_reconnection" => {
-            // Whoever reads the stream must come back for the answer.
-            call.out.cut();
+            call.break_off();
             Reply::text("Reconnection test completed")
         }
         "test_trigger_tool_change" => call.server.change(&Change::Tools),
