@@ -7,6 +7,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use capstan_testkit::process::command;
 use capstan_testkit::{World, wait_until};
 
 use crate::{ALLOW, LIMIT, installed};
@@ -25,7 +26,7 @@ impl Remote {
     /// The reference server; `transport` is its own word for one.
     #[track_caller]
     pub(crate) fn everything(world: &World, transport: &str) -> Self {
-        let mut command = Command::new("node");
+        let mut command = command("node");
         command.arg("-r").arg(beside("loopback.cjs"));
         Self::start(world, command.arg(installed("mcp-server-everything")).arg(transport))
     }
@@ -33,7 +34,7 @@ impl Remote {
     /// A server made with a Python package.
     #[track_caller]
     pub(crate) fn python(world: &World, package: &str) -> Self {
-        let mut command = Command::new(installed("python"));
+        let mut command = command(installed("python"));
         Self::start(world, command.arg(beside(&format!("python_{package}.py"))))
     }
 
