@@ -12,7 +12,7 @@ use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, HttpSettings, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
-    is_secret_name, mask_arguments,
+    is_secret_name, mask_arguments, mask_url,
 };
 use capstan_hub::ports::{AuditLog, Backend};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
@@ -169,11 +169,12 @@ impl Assembly<'_> {
         prefer: Prefer,
     ) -> HttpSettings {
         let headers = remote.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let in_url = url_secrets(&remote.url).into_iter().map(Secret::new);
         HttpSettings {
             name: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
             headers: headers.collect(),
-            secrets: entry.secrets.clone(),
+            secrets: entry.secrets.iter().cloned().chain(in_url).collect(),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -252,6 +253,29 @@ fn sse(remote: &Remote) -> Prefer {
     }
 }
 
+/// The parts of an address that are not shown, as they are written there: what stands before the
+/// host, and whatever else [`mask_url`] hides.
+fn url_secrets(url: &str) -> Vec<String> {
+    let Some((_, rest)) = url.split_once("://") else { return Vec::new() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let mut secrets = Vec::new();
+    if let Some((login, _)) = authority.rsplit_once('@') {
+        secrets.push(login.to_owned());
+        // The name alone is no secret, but a token may stand in its place.
+        secrets.push(login.split_once(':').map_or(login, |(_, password)| password).to_owned());
+    }
+    for part in path.split(['/', '?', '&', '#']).filter(|part| !part.is_empty()) {
+        let shown = mask_url(&format!("x://h/{part}"));
+        let shown = shown.strip_prefix("x://h/").unwrap_or_default();
+        secrets.extend(hidden_part(part, shown));
+        if let (Some((_, value)), MASK) = (part.split_once('='), shown) {
+            secrets.push(value.to_owned());
+        }
+    }
+    secrets
+}
+
 /// The part of an argument that is not shown.
 fn hidden_part(argument: &str, shown: &str) -> Option<String> {
     let (before, after) = shown.split_once(MASK)?;
@@ -293,6 +317,22 @@ mod tests {
         assert_eq!(hidden("https://me:pw@h", "https://***@h"), "me:pw");
         assert_eq!(hidden("u://a@h?key=b", "u://***@h?key=***"), "u://a@h?key=b");
         assert_eq!(hidden_part("--verbose", "--verbose"), None);
+    }
+
+    #[test]
+    fn the_secrets_of_an_address_are_found() {
+        let long = "a1".repeat(20);
+        for (url, expected) in [
+            ("https://h/mcp?page=2#top", &[][..]),
+            ("https://me:pw@h:8080/mcp", &["me:pw", "pw"]),
+            ("https://ghp_token@h", &["ghp_token", "ghp_token"]),
+            ("https://h/mcp?a=b&api_key=s3cr3t&x", &["s3cr3t"]),
+            (&format!("https://h/{long}/mcp"), &[&long]),
+            (&format!("https://h/mcp?k={long}"), &[&format!("k={long}"), &long]),
+            ("unix:///run/mcp.sock:/mcp", &[]),
+        ] {
+            assert_eq!(url_secrets(url), expected, "{url}");
+        }
     }
 
     #[test]
