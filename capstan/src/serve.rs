@@ -1,5 +1,7 @@
 //! Runs the gateway: a hub for other programs, and the face by which they reach it.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,7 +18,8 @@ use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tl
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::AuditLog;
-use capstan_model::{Caller, Front};
+use capstan_model::{Caller, Front, ServerState};
+use futures::future::join;
 
 use crate::assemble::{self, Approve, audit_path};
 use crate::world::World;
@@ -26,6 +29,9 @@ const MIN_QUESTIONS: usize = 256;
 
 /// How long requests may take to end when we stop; what is left of ten seconds is for the servers.
 const DRAIN: Duration = Duration::from_secs(8);
+
+/// How often it is looked how the servers are.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
@@ -42,10 +48,16 @@ pub(crate) async fn serve(
     };
     let (hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
     let gateway = Gateway::new(Arc::clone(&hub));
+    let watched = watch(&hub);
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();
-            unless_gone(stdio::serve(gateway, Arc::new(anonymous()), streams, stop).await)
+            let served = stdio::serve(gateway, Arc::new(anonymous()), streams, stop);
+            tokio::select! {
+                biased;
+                served = served => unless_gone(served),
+                never = watched => match never {},
+            }
         }
         Some(bound) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
@@ -53,7 +65,7 @@ pub(crate) async fn serve(
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
-                () = forever_after(announced) => {}
+                (never, ()) = join(watched, announced) => match never {},
             }
             Ok(())
         }
@@ -150,9 +162,22 @@ fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-async fn forever_after(first: impl Future<Output = ()>) {
-    first.await;
-    std::future::pending::<()>().await;
+/// Tells of servers that have failed, each time that one does.
+async fn watch(hub: &Hub) -> Infallible {
+    let mut failed = HashSet::new();
+    loop {
+        for (name, backend) in &hub.backends {
+            let ServerState::Failed(reason) = backend.state() else {
+                failed.remove(name);
+                continue;
+            };
+            if failed.insert(name.clone()) {
+                // As a debug text: it may quote what the server wrote.
+                tracing::warn!(server = %name, ?reason, "a server cannot be used");
+            }
+        }
+        tokio::time::sleep(WATCH).await;
+    }
 }
 
 fn invalid(error: &anyhow::Error) -> Failure {
