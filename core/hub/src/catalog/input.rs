@@ -49,6 +49,9 @@ pub enum BadSchema {
     /// Arguments are an object.
     #[error("its input schema is not that of an object")]
     NotObject,
+    /// A reference that leads nowhere, or out of the schema: nothing is fetched.
+    #[error("its input schema refers to `{0}`, which is not in it")]
+    Reference(String),
     /// Schemas that are made of themselves, or of so many others that no value is ever looked at.
     #[error("its input schema refers to itself or to more than {MAX_WEIGHT} schemas at one place")]
     Entangled,
@@ -91,8 +94,10 @@ impl InputSchema {
         if is_deeper(&value, MAX_DEPTH) {
             return Err(BadSchema::TooDeep);
         }
-        if weight::of(&value) > MAX_WEIGHT {
-            return Err(BadSchema::Entangled);
+        match weight::of(&value) {
+            Ok(weight) if weight <= MAX_WEIGHT => {}
+            Ok(_) => return Err(BadSchema::Entangled),
+            Err(reference) => return Err(BadSchema::Reference(mismatch::short(&reference))),
         }
         let first = match build(&value, None) {
             Ok(validator) => return Ok(Self(validator)),

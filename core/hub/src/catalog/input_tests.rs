@@ -142,7 +142,10 @@ fn a_schema_that_cannot_be_used_says_why() {
         ("true", "not that of an object"),
         (r#"{"type":"string"}"#, "not that of an object"),
         (r##"{"allOf":[{"$ref":"#"}]}"##, "refers to itself"),
-        (r#"{"properties":{"a":{"$ref":"https://example.com/a"}}}"#, "refers to itself"),
+        (
+            r#"{"properties":{"a":{"$ref":"https://example.com/a"}}}"#,
+            "refers to `https://example.com/a`, which is not in it",
+        ),
         (r#"{"properties":{"a":{"type":"strng"}}}"#, "`properties.a.type`"),
         (r#"{"properties":{"a":{"pattern":"("}}}"#, "`properties.a.pattern` is no pattern"),
         (r#"{"required":"a"}"#, "`required` must be a list, not `\"a\"`"),

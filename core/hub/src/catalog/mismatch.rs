@@ -37,6 +37,11 @@ pub(super) fn tell_schema(error: &ValidationError<'_>) -> String {
     }
 }
 
+/// The beginning of a text of somebody else.
+pub(super) fn short(text: &str) -> String {
+    cut(text, MAX_SHOWN)
+}
+
 /// The innermost reason of an error of somebody else.
 pub(super) fn cause(error: &dyn Error) -> String {
     let mut innermost = error;

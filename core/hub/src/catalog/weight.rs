@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 pub(super) const MAX_WEIGHT: u64 = 4096;
 
 /// Members whose schemas are for the same value.
-const SAME: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
+const SAME: [&str; 4] = ["not", "if", "then", "else"];
+
+/// Members whose named schemas are for the same value.
+const SAME_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 
 /// Members whose lists of schemas are for the same value.
 const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -19,26 +22,31 @@ const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Members that refer to a schema for the same value.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The most schemas that any value is looked at with; [`u64::MAX`] where there is no end to it, or
-/// where it cannot be known because a reference leads out of the document.
-pub(super) fn of(document: &Value) -> u64 {
-    let mut scale = Scale { document, anchors: HashMap::new(), known: HashMap::new() };
+/// The most schemas that any value is looked at with; [`u64::MAX`] where there is no end to it.
+///
+/// # Errors
+/// A reference that leads nowhere, or out of the document.
+pub(super) fn of(document: &Value) -> Result<u64, String> {
+    let mut scale = Scale { document, anchors: HashMap::new(), known: HashMap::new(), lost: None };
     let mut all = Vec::new();
     collect(document, &mut all);
-    for map in &all {
+    for (value, map) in &all {
         let anchors = ["$anchor", "$dynamicAnchor", "$id", "id"];
         for anchor in anchors.iter().filter_map(|key| map.get(*key)?.as_str()) {
-            scale.anchors.insert(anchor.strip_prefix('#').unwrap_or(anchor), map);
+            scale.anchors.insert(anchor.strip_prefix('#').unwrap_or(anchor), *value);
         }
     }
-    all.into_iter().map(|map| scale.weigh(map)).max().unwrap_or(0)
+    let heaviest = all.into_iter().map(|(_, map)| scale.weigh(map)).max().unwrap_or(0);
+    scale.lost.map_or(Ok(heaviest), |reference| Err(reference.to_owned()))
 }
 
 struct Scale<'a> {
     document: &'a Value,
-    anchors: HashMap<&'a str, &'a Map<String, Value>>,
+    anchors: HashMap<&'a str, &'a Value>,
     /// The weights of schemas by where they are; of one that is being weighed there is no end.
     known: HashMap<*const Map<String, Value>, u64>,
+    /// The first reference whose target is not in the document.
+    lost: Option<&'a str>,
 }
 
 // === impl Scale ===
@@ -51,24 +59,31 @@ impl<'a> Scale<'a> {
         }
         self.known.insert(place, u64::MAX);
         let lists = SAME_LISTS.iter().filter_map(|key| map.get(*key)?.as_array()).flatten();
-        let same = SAME.iter().filter_map(|key| map.get(*key)).chain(lists);
+        let maps = SAME_MAPS.iter().filter_map(|key| map.get(*key)?.as_object());
+        let maps = maps.flat_map(Map::values);
+        let same = SAME.iter().filter_map(|key| map.get(*key)).chain(lists).chain(maps);
         let same: Vec<&'a Value> = same.collect();
         let mut weight: u64 = 1;
         for schema in same.into_iter().filter_map(Value::as_object) {
             weight = weight.saturating_add(self.weigh(schema));
         }
         for reference in REFERENCES.iter().filter_map(|key| map.get(*key)?.as_str()) {
-            let target = self.target(reference);
-            weight = weight.saturating_add(target.map_or(u64::MAX, |target| self.weigh(target)));
+            match self.target(reference) {
+                Some(Value::Object(target)) => {
+                    weight = weight.saturating_add(self.weigh(target));
+                }
+                // What is no object refers to nothing more.
+                Some(_) => weight = weight.saturating_add(1),
+                None => drop(self.lost.get_or_insert(reference)),
+            }
         }
         self.known.insert(place, weight);
         weight
     }
 
-    fn target(&self, reference: &str) -> Option<&'a Map<String, Value>> {
+    fn target(&self, reference: &str) -> Option<&'a Value> {
         let known = self.anchors.get(reference.strip_prefix('#').unwrap_or(reference));
-        let pointed =
-            || self.document.pointer(&unescape(reference.strip_prefix('#')?))?.as_object();
+        let pointed = || self.document.pointer(&unescape(reference.strip_prefix('#')?));
         known.copied().or_else(pointed)
     }
 }
@@ -88,11 +103,11 @@ fn unescape(fragment: &str) -> String {
 }
 
 /// Every object in a document; some are no schemas, which does no harm.
-fn collect<'a>(value: &'a Value, all: &mut Vec<&'a Map<String, Value>>) {
+fn collect<'a>(value: &'a Value, all: &mut Vec<(&'a Value, &'a Map<String, Value>)>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, all)),
         Value::Object(map) => {
-            all.push(map);
+            all.push((value, map));
             map.values().for_each(|member| collect(member, all));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -113,25 +128,32 @@ mod tests {
             (json!({"allOf": [{}, {"anyOf": [{}, true]}], "not": {}}), 5),
             (json!({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"if": {}}}}), 3),
             (json!({"$ref": "#/$defs/a%25b~1c", "$defs": {"a%b/c": {}}}), 2),
+            (json!({"dependentSchemas": {"a": {"not": {}}, "b": {}}}), 4),
             (json!({"$ref": "#here", "$defs": {"a": {"$anchor": "here"}}}), 2),
             (json!({"properties": {"child": {"$ref": "#"}}}), 2),
         ] {
-            assert_eq!(of(&schema), expected, "{schema}");
+            assert_eq!(of(&schema), Ok(expected), "{schema}");
         }
     }
 
     #[test]
-    fn what_has_no_end_or_leads_out_has_no_weight() {
+    fn a_reference_that_leads_out_of_the_document_is_named() {
+        for reference in ["https://example.com/a", "file:///etc/passwd", "#/nowhere", "#x", "a"] {
+            let schema = json!({"properties": {"a": {"items": {"$ref": reference}}}});
+            assert_eq!(of(&schema), Err(reference.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_has_no_weight() {
         for schema in [
             json!({"$ref": "#"}),
             json!({"allOf": [{"anyOf": [{"$ref": "#"}]}]}),
             json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
-            json!({"properties": {"a": {"$ref": "https://example.com/a"}}}),
-            json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
-            json!({"$ref": "#/nowhere"}),
+            json!({"dependencies": {"a": {"$ref": "#"}}}),
             json!({"$dynamicRef": "#a", "$dynamicAnchor": "a"}),
         ] {
-            assert_eq!(of(&schema), u64::MAX, "{schema}");
+            assert_eq!(of(&schema), Ok(u64::MAX), "{schema}");
         }
     }
 
@@ -143,6 +165,6 @@ mod tests {
             defs.insert(format!("d{n}"), json!({"allOf": [next, next]}));
         }
         defs.insert("d62".to_owned(), json!({}));
-        assert!(of(&json!({ "$defs": defs })) > 1 << 60);
+        assert!(of(&json!({ "$defs": defs })).unwrap() > 1 << 60);
     }
 }
