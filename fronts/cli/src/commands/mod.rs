@@ -19,6 +19,7 @@ mod remove;
 mod resources;
 mod suggest;
 mod tools;
+mod tools_for;
 mod trust;
 mod why;
 
