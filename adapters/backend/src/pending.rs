@@ -1,12 +1,13 @@
 //! Requests that wait for their replies.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_wire::Reply;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 /// How far progress can put a deadline off, as a multiple of the limit.
@@ -48,9 +49,11 @@ struct Waiter {
 /// What tells a waiting request that more time is needed.
 #[derive(Debug, Default)]
 struct Signs {
-    progress: Notify,
+    /// Progress was made, or a question opened or closed.
+    changed: Notify,
+    progressed: AtomicBool,
     /// Questions that are open.
-    questions: watch::Sender<usize>,
+    questions: AtomicUsize,
 }
 
 // === impl Pending ===
@@ -76,7 +79,8 @@ impl Pending {
     /// The operator behind request `id`, whose deadline is put off by this sign of life.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
         self.map().get(&id).and_then(|waiter| {
-            waiter.signs.progress.notify_one();
+            waiter.signs.progressed.store(true, Ordering::Release);
+            waiter.signs.changed.notify_one();
             waiter.operator.clone()
         })
     }
@@ -92,7 +96,8 @@ impl Pending {
     /// Opens a question to that operator.
     pub(crate) fn ask(&self, of: Option<u64>) -> Option<Asking> {
         let (operator, signs) = self.meant(of)?;
-        signs.questions.send_modify(|open| *open = open.saturating_add(1));
+        signs.questions.fetch_add(1, Ordering::AcqRel);
+        signs.changed.notify_one();
         Some(Asking { operator, signs })
     }
 
@@ -139,31 +144,33 @@ impl Waiting {
     /// Waits for the reply, for `limit` since the last sign of progress. The time that questions
     /// of the server are open does not count.
     pub(crate) async fn wait(mut self, limit: Duration) -> Result<Reply, NoReply> {
-        let mut last = Instant::now() + limit.saturating_mul(MAX_EXTENSIONS);
-        let mut deadline = Instant::now() + limit;
-        let mut questions = self.signs.questions.subscribe();
+        let begun = Instant::now();
+        let mut last = begun + limit.saturating_mul(MAX_EXTENSIONS);
+        let mut deadline = begun + limit;
+        // Since when a question is open.
+        let mut paused: Option<Instant> = None;
         loop {
-            let paused = Instant::now();
+            let late = tokio::time::sleep_until(deadline);
             tokio::select! {
                 biased;
                 reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
-                _ = questions.wait_for(|open| *open == 0) => {}
+                () = self.signs.changed.notified() => {}
+                () = late, if paused.is_none() => return Err(NoReply::Late),
             }
-            let open = paused.elapsed();
-            (deadline, last) = (deadline + open, last + open);
-            tokio::select! {
-                biased;
-                reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
-                _ = questions.wait_for(|open| *open > 0) => {}
-                () = self.signs.progress.notified() => {
-                    let now = Instant::now();
-                    // Looked at here as well: progress without end would always come first.
-                    if now >= last {
-                        return Err(NoReply::Late);
-                    }
-                    deadline = (now + limit).min(last);
+            let now = Instant::now();
+            if let Some(since) = paused.take() {
+                let open = now.saturating_duration_since(since);
+                (deadline, last) = (deadline + open, last + open);
+            }
+            if self.signs.questions.load(Ordering::Acquire) > 0 {
+                paused = Some(now);
+            }
+            if self.signs.progressed.swap(false, Ordering::AcqRel) {
+                // Looked at here as well: progress without end would always come first.
+                if now >= last {
+                    return Err(NoReply::Late);
                 }
-                () = tokio::time::sleep_until(deadline) => return Err(NoReply::Late),
+                deadline = (now + limit).min(last);
             }
         }
     }
@@ -173,7 +180,8 @@ impl Waiting {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.signs.questions.send_modify(|open| *open = open.saturating_sub(1));
+        self.signs.questions.fetch_sub(1, Ordering::AcqRel);
+        self.signs.changed.notify_one();
     }
 }
 

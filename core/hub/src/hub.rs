@@ -69,7 +69,7 @@ impl Hub {
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
-        self.begin(&call).call(session, call, operator).await
+        Attempt::at_once(self, &call).walk(session, call, operator).await
     }
 
     /// Says what would be decided about a call, and why, without running it.
@@ -118,7 +118,9 @@ impl Hub {
     /// and models, then the one that the name spells.
     pub(crate) fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
         let given = self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
-        let spelled = self.id_of(&target.name).filter(|id| Some(id) != given.as_ref());
+        let first = given.clone();
+        let spelled = std::iter::once_with(move || self.id_of(&target.name));
+        let spelled = spelled.flatten().filter(move |id| Some(id) != first.as_ref());
         given.into_iter().chain(spelled)
     }
 

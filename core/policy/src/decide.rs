@@ -76,6 +76,11 @@ impl Policy {
         self.walk(asked, &mut |_, _, _| {})
     }
 
+    /// Whether what is decided on an item once holds for ever, whatever the arguments.
+    pub fn is_steady(&self) -> bool {
+        self.tools.is_steady() && self.permissions.is_steady()
+    }
+
     /// Decides on a call and lists every rule that was looked at, in order.
     pub fn explain(&self, asked: &Asked<'_>) -> (Ruling, Vec<Step>) {
         let mut steps = Vec::new();

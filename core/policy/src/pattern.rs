@@ -71,6 +71,14 @@ impl Pattern {
         &self.text
     }
 
+    /// Whether it looks at arguments, and not only at names.
+    pub fn has_matchers(&self) -> bool {
+        match &self.what {
+            What::Item { arguments, .. } => !arguments.is_empty(),
+            What::Elicit(_) => false,
+        }
+    }
+
     /// Whether a call of one of `names` with these arguments is meant by a rule that says `verdict`.
     ///
     /// `names` are the spellings of one and the same item. In doubt about the arguments a rule that

@@ -90,6 +90,11 @@ struct Stage<'a> {
 // === impl Permissions ===
 
 impl Permissions {
+    /// Whether no rule looks at arguments or at the time.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.global.is_steady() && self.servers.values().all(RuleList::is_steady)
+    }
+
     /// Rules on a call. The first list with a match decides, in this order:
     ///
     /// global deny, server deny, server ask, server allow, global ask, global allow, default.
@@ -158,6 +163,12 @@ impl Permissions {
 // === impl RuleList ===
 
 impl RuleList {
+    /// Whether no rule looks at arguments or at the time.
+    pub(crate) fn is_steady(&self) -> bool {
+        let mut rules = self.deny.iter().chain(&self.ask).chain(&self.allow);
+        rules.all(|rule| rule.expires_at.is_none() && !rule.pattern.has_matchers())
+    }
+
     /// What these lists alone say of a call: deny, then ask, then allow, else nothing.
     pub fn rule_on(
         &self,

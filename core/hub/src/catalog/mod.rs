@@ -1,6 +1,7 @@
 //! What there is to call: the lists of all servers, side by side.
 
 mod completion;
+mod facts;
 mod gather;
 mod gemini;
 mod input;
@@ -16,7 +17,10 @@ mod weight;
 
 pub(crate) use public::find_public;
 
+pub(crate) use facts::Fact;
+
 pub use completion::{Reference, Typing};
+pub use facts::Facts;
 pub use gather::{Gathered, Patience};
 pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
@@ -41,6 +45,8 @@ pub struct Catalog {
     pub names: Names,
     /// Which schemas can be used.
     pub schemas: Schemas,
+    /// What is known of items.
+    pub facts: Facts,
 }
 
 impl Hub {

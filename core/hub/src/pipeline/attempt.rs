@@ -32,6 +32,11 @@ impl<'a> Attempt<'a> {
         Self { hub, record }
     }
 
+    /// A call that is put together already.
+    pub(crate) fn at_once(hub: &'a Hub, call: &Call) -> Self {
+        Self { hub, record: Record::open(hub, call) }
+    }
+
     /// Takes the call down the whole road.
     pub async fn call(
         mut self,
@@ -40,6 +45,15 @@ impl<'a> Attempt<'a> {
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
         self.record.asked(&call);
+        self.walk(session, call, operator).await
+    }
+
+    pub(crate) async fn walk(
+        mut self,
+        session: &Session,
+        call: Call,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Screened, CallError> {
         let result = walk(self.hub, session, call, operator, &mut self.record).await;
         self.record.close(&result);
         result

@@ -21,7 +21,11 @@ pub(super) fn permit(
     record: &mut Record<'_>,
 ) -> Result<Permitted, CallError> {
     let arguments = resolved.call.arguments();
-    let ruling = hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)));
+    let decide = || hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)));
+    let ruling = match &resolved.fact {
+        Some(fact) => fact.ruling(resolved.call.caller.front, decide),
+        None => decide(),
+    };
     record.ruled(&ruling);
     let question = match ruling.verdict {
         Verdict::Allow => None,

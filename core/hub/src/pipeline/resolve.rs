@@ -9,7 +9,7 @@ use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
 use crate::Call;
-use crate::catalog::find_public;
+use crate::catalog::{Fact, find_public};
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 
@@ -25,6 +25,8 @@ pub(super) struct Resolved {
     pub(super) effect: Effect,
     /// What its server says of it.
     pub(super) definition: Json,
+    /// What is known of it, where its server lists it.
+    pub(super) fact: Option<Arc<Fact>>,
     pub(super) call: Call,
 }
 
@@ -51,10 +53,10 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let (id, definition) = match by_id(hub, &call.target).await? {
+    let (id, definition, fact) = match by_id(hub, &call.target).await? {
         Some(found) => found,
         None => match find_public(hub, &call.target).await? {
-            Some(found) => found,
+            Some((id, definition)) => (id, definition, None),
             None => return Err(unknown(hub, &call).await),
         },
     };
@@ -63,23 +65,30 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     if call.target.kind == Kind::Tool && call.caller.front != Front::Gateway {
         hub.refuse_bad_schema(&id, &definition)?;
     }
-    let effect = hub.policy.effect_of(&id, call.target.kind, &definition);
-    Ok(Resolved { id, effect, definition, call })
+    let effect = match &fact {
+        Some(fact) => fact.effect,
+        None => hub.policy.effect_of(&id, call.target.kind, &definition),
+    };
+    Ok(Resolved { id, effect, definition, fact, call })
 }
 
+/// An item, with what its server says of it and what is known of it.
+type Found = (ItemId, Json, Option<Arc<Fact>>);
+
 /// The item that the name was given to, or that it spells.
-async fn by_id(hub: &Hub, target: &Target) -> Result<Option<(ItemId, Json)>, CallError> {
+async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
     for id in hub.ids_of(target) {
         let Some(backend) = hub.backends.get(&id.server) else { continue };
         let listing = match target.kind {
             Kind::Tool => Listing::Tools,
             Kind::Prompt => Listing::Prompts,
             // A resource need not be listed: templates make more of them than any list holds.
-            Kind::Resource => return Ok(Some((id, Json::empty_object()))),
+            Kind::Resource => return Ok(Some((id, Json::empty_object(), None))),
         };
         let items = backend.list(listing).await?;
-        if let Some(item) = items.iter().find(|item| item.name == id.item) {
-            return Ok(Some((id, item.definition.clone())));
+        let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
+        if let Some((definition, fact)) = index.get(&id.item) {
+            return Ok(Some((id, definition, Some(fact))));
         }
     }
     Ok(None)

@@ -145,7 +145,10 @@ mod tests {
                 let small = format!("message {number}");
                 out.message(Bytes::from(small.clone()));
                 out.message(large.clone());
-                expected.push_str(&format!("{small}\n{}\n", "y".repeat(LARGE + 1)));
+                expected.push_str(&small);
+                expected.push('\n');
+                expected.push_str(&"y".repeat(LARGE + 1));
+                expected.push('\n');
             }
             while !out.is_empty() {
                 out.write_to(&mut near).await.unwrap();

@@ -1,0 +1,97 @@
+//! What is known of the items of a list, looked up by name and not worked out anew for every call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use capstan_model::{Effect, Front, ItemId, Kind, Ruling, ServerName};
+use capstan_policy::Policy;
+use capstan_wire::Json;
+
+use crate::ports::Item;
+
+/// The facts of every list that a call was looked up in.
+#[derive(Debug, Default)]
+pub struct Facts(Mutex<HashMap<(ServerName, Kind), Arc<Index>>>);
+
+/// One list, by name.
+#[derive(Debug)]
+pub(crate) struct Index {
+    items: Arc<[Item]>,
+    /// Where each item stands, and what is known of it.
+    by_name: HashMap<String, (usize, Arc<Fact>)>,
+}
+
+/// What is known of one item.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    /// What it does.
+    pub(crate) effect: Effect,
+    /// What the rules say of it at each front, where that does not depend on the call.
+    rulings: Option<[OnceLock<Ruling>; 3]>,
+}
+
+// === impl Facts ===
+
+impl Facts {
+    /// The list by name. As long as it is the same list, nothing is worked out twice.
+    pub(crate) fn of(
+        &self,
+        policy: &Policy,
+        server: &ServerName,
+        kind: Kind,
+        items: &Arc<[Item]>,
+    ) -> Arc<Index> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (server.clone(), kind);
+        if let Some(index) = known.get(&key).filter(|index| Arc::ptr_eq(&index.items, items)) {
+            return Arc::clone(index);
+        }
+        let index = Arc::new(Index::new(policy, server, kind, items));
+        known.insert(key, Arc::clone(&index));
+        drop(known);
+        index
+    }
+}
+
+// === impl Index ===
+
+impl Index {
+    fn new(policy: &Policy, server: &ServerName, kind: Kind, items: &Arc<[Item]>) -> Self {
+        let steady = policy.is_steady();
+        let fact = |item: &Item| {
+            let id = ItemId { server: server.clone(), item: item.name.clone() };
+            let effect = policy.effect_of(&id, kind, &item.definition);
+            Arc::new(Fact { effect, rulings: steady.then(Default::default) })
+        };
+        let mut by_name = HashMap::with_capacity(items.len());
+        for (place, item) in items.iter().enumerate() {
+            // Of two items of one name the first is meant, as everywhere.
+            by_name.entry(item.name.clone()).or_insert_with(|| (place, fact(item)));
+        }
+        Self { items: Arc::clone(items), by_name }
+    }
+
+    /// The item of that name: its definition, and what is known of it.
+    pub(crate) fn get(&self, name: &str) -> Option<(Json, Arc<Fact>)> {
+        let (place, fact) = self.by_name.get(name)?;
+        let item = self.items.get(*place)?;
+        Some((item.definition.clone(), Arc::clone(fact)))
+    }
+}
+
+// === impl Fact ===
+
+impl Fact {
+    /// What the rules say at this front; `decide` is asked only for what is not known yet.
+    pub(crate) fn ruling(&self, front: Front, decide: impl FnOnce() -> Ruling) -> Ruling {
+        let place = match front {
+            Front::Cli => 0,
+            Front::Terminal => 1,
+            Front::Gateway => 2,
+        };
+        match self.rulings.as_ref().and_then(|rulings| rulings.get(place)) {
+            Some(known) => known.get_or_init(decide).clone(),
+            None => decide(),
+        }
+    }
+}
