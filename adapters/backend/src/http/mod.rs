@@ -16,6 +16,7 @@ use capstan_wire::{Json, Message, Reply, compose, object, protocol};
 use futures::FutureExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{Instrument, debug, warn};
@@ -34,6 +35,9 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// How long the end of a session may take to be told.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long a server may take to say that it will tell of changes, before we go on without it.
+const ACKNOWLEDGED: Duration = Duration::from_secs(1);
 
 /// A server behind streamable HTTP.
 pub(crate) struct HttpChannel {
@@ -114,10 +118,16 @@ impl Channel for HttpChannel {
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
         let id = self.http.link.next_id();
-        let running = Arc::clone(&self.http).subscribe(method, params.clone());
+        let (opened, open) = oneshot::channel();
+        let running = Arc::clone(&self.http).subscribe(method, params.clone(), opened);
         let handle = self.http.link.spawn(running);
         self.http.started().insert(id, handle);
-        std::future::ready(id).boxed()
+        async move {
+            // What is sent next goes another way and must not be there first.
+            drop(timeout(ACKNOWLEDGED, open).await);
+            id
+        }
+        .boxed()
     }
 
     fn stop(&self, id: u64) {

@@ -8,6 +8,7 @@ use capstan_hub::ports::Listing;
 use capstan_wire::{Json, compose};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
@@ -141,7 +142,11 @@ impl Http {
         while failures < MAX_RESUMPTIONS {
             match self.take_up(&mark).await {
                 Ok(events) => {
-                    failures = if self.hear(events, &mut mark).await { 0 } else { failures + 1 };
+                    failures = if self.hear(events, &mut mark, &mut None).await {
+                        0
+                    } else {
+                        failures + 1
+                    };
                 }
                 Err(Closed::ForNow) => failures += 1,
                 Err(Closed::ForGood) => return,
@@ -151,8 +156,15 @@ impl Http {
         debug!("the server's own stream is given up");
     }
 
-    /// Asks a modern server to tell of changes, again whenever its stream ends.
-    pub(super) async fn subscribe(self: Arc<Self>, method: &'static str, params: Json) {
+    /// Asks a modern server to tell of changes, again whenever its stream ends. `opened` is
+    /// dropped when it has said something, or says nothing.
+    pub(super) async fn subscribe(
+        self: Arc<Self>,
+        method: &'static str,
+        params: Json,
+        opened: oneshot::Sender<()>,
+    ) {
+        let mut opened = Some(opened);
         let (mut mark, mut failures, mut lapsed) = (Mark::default(), 0, false);
         while failures < MAX_RESUMPTIONS {
             let line = compose::request(self.link.next_id(), method, Some(&params));
@@ -164,23 +176,34 @@ impl Http {
                         // Nobody knows what changed while nobody listened.
                         self.all_changed();
                     }
-                    failures = if self.hear(events, &mut mark).await { 0 } else { failures + 1 };
+                    failures = if self.hear(events, &mut mark, &mut opened).await {
+                        0
+                    } else {
+                        failures + 1
+                    };
                     lapsed = true;
                 }
                 Err(Closed::ForNow) => failures += 1,
                 Err(Closed::ForGood) => return,
             }
+            opened = None;
             sleep(mark.wait().max(wait_after(failures, 0.0))).await;
         }
         debug!("a subscription is given up");
     }
 
     /// Hands on everything on a stream until it ends; whether there was anything.
-    async fn hear(&self, mut events: Events, mark: &mut Mark) -> bool {
+    async fn hear(
+        &self,
+        mut events: Events,
+        mark: &mut Mark,
+        opened: &mut Option<oneshot::Sender<()>>,
+    ) -> bool {
         let mut heard = false;
         while let Ok(Some(event)) = events.next().await {
             heard = true;
             self.take_event(&event, None).await;
+            *opened = None;
         }
         mark.note(&events);
         heard
