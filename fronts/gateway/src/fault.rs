@@ -3,7 +3,7 @@
 use capstan_hub::ports::Unanswered;
 use capstan_model::{CallError, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use capstan_wire::{Json, compose};
+use capstan_wire::{Json, compose, object};
 
 use crate::revision::Revision;
 
@@ -110,8 +110,17 @@ impl Fault {
     fn for_revision(self, kind: Kind, name: &str, revision: Revision) -> Self {
         match (kind, self.code, revision.is_modern()) {
             (Kind::Resource, RESOURCE_NOT_FOUND, true) => Self::no_such(kind, name, revision),
+            (Kind::Resource, INVALID_PARAMS, false) if self.names_a_resource() => {
+                Self::no_such(kind, name, revision)
+            }
             _ => self,
         }
+    }
+
+    /// A modern server says for what it found nothing; other wrong params have no such word.
+    fn names_a_resource(&self) -> bool {
+        let data = self.whole.as_ref().and_then(|whole| object::get(whole, "data"));
+        data.is_some_and(|data| object::get(&data, "uri").is_some())
     }
 }
 
