@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::Errand;
-use capstan_model::{CallError, Front, Kind, ServerName};
+use capstan_model::{CallError, Front, Kind};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
@@ -102,10 +102,12 @@ impl Gateway {
         let (server, own) = found.ok_or_else(unknown)?;
         match wanted {
             Wanted::Yes => {
-                self.start_watching(&server, &own).await.map_err(|error| {
+                let watched = self.start_watching(&server, &own).await.map_err(|error| {
                     Fault::of_call(&error, Kind::Resource, &uri, client.revision)
                 })?;
-                if !client.subscribe(server, own, uri) {
+                let is_noted = client.subscribe(server, own, uri);
+                drop(watched);
+                if !is_noted {
                     return Err(Fault::invalid("too many subscriptions"));
                 }
             }
@@ -133,32 +135,6 @@ impl Gateway {
         let errand = Errand::Task(method.clone(), params);
         let result = self.hub.errand(server, None, &errand, Front::Gateway).await;
         result.map_err(|error| Fault::of_call(&error, Kind::Tool, &method, client.revision))
-    }
-
-    /// Asks a server to tell of a resource.
-    pub(crate) async fn start_watching(
-        &self,
-        server: &ServerName,
-        uri: &str,
-    ) -> Result<(), CallError> {
-        let errand = Errand::Subscribe(uri.to_owned());
-        let about = Some((Kind::Resource, uri));
-        self.hub.errand(server, about, &errand, Front::Gateway).await.map(drop)
-    }
-
-    /// Has a server no longer tell of a resource, unless somebody else wants to hear of it.
-    pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
-        if self.is_watched(server, uri) {
-            return;
-        }
-        let (gateway, server) = (Arc::clone(self), server.clone());
-        let errand = Errand::Unsubscribe(uri.to_owned());
-        tokio::spawn(async move {
-            let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
-            if let Err(error) = done {
-                tracing::debug!(%server, %error, "a subscription was not taken back");
-            }
-        });
     }
 }
 

@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::operator::META_LEVEL;
 use crate::park::Park;
 use crate::seal::Sealer;
+use crate::watch::Watching;
 
 /// How often what has waited for too long is looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -36,6 +37,7 @@ pub struct Gateway {
     pub(crate) park: Park,
     pub(crate) lists: Lists,
     pub(crate) audience: Audience,
+    pub(crate) watching: Watching,
     pub(crate) changes: mpsc::Sender<Listing>,
     pub(crate) metrics: Metrics,
     /// Is told when no new requests are taken any more.
@@ -61,6 +63,7 @@ impl Gateway {
             park: Park::default(),
             lists: Lists::default(),
             audience: Audience::default(),
+            watching: Watching::default(),
             changes,
             metrics: Metrics::default(),
             stopped,

@@ -22,6 +22,7 @@ mod hello;
 mod lists;
 mod call;
 mod errand;
+mod watch;
 mod listen;
 mod metrics;
 pub mod http;

@@ -115,11 +115,12 @@ impl Gateway {
             LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
         let uris = object::get(&filter, "resourceSubscriptions");
         let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
-        let mut resources = HashMap::new();
+        let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             if let Some((server, own)) = self.locate(&client, &uri).await
-                && self.start_watching(&server, &own).await.is_ok()
+                && let Ok(wanting) = self.start_watching(&server, &own).await
             {
+                watched.push(wanting);
                 resources.insert((server, own), uri);
             }
         }
@@ -133,6 +134,7 @@ impl Gateway {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let _ends = Ends { gateway: Arc::clone(&self), number };
+        drop(watched);
         self.stopped.clone().wait_for(|stopped| *stopped).await.ok();
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
     }
@@ -188,13 +190,6 @@ impl Gateway {
         }
     }
 
-    /// Whether anybody wants to hear of a resource.
-    pub(crate) fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
-        let key = (server.clone(), uri.to_owned());
-        self.audience.connected().iter().any(|client| client.subscribed(server, uri).is_some())
-            || self.audience.listening().iter().any(|listen| listen.resources.contains_key(&key))
-    }
-
     /// How many clients are connected.
     pub(crate) fn sessions(&self) -> usize {
         self.audience.clients().len()
@@ -209,12 +204,13 @@ impl Listener for Gateway {
     fn resource_updated(&self, server: &ServerName, params: &Json) {
         const METHOD: &str = "notifications/resources/updated";
         let Some(uri) = object::get_string(params, "uri") else { return };
+        let params = untagged(params);
         let named = |shown: &str| {
             if shown == uri {
                 return params.clone();
             }
             let shown = compose::string(shown);
-            object::with_member(params, "uri", &shown).unwrap_or_else(|_| params.clone())
+            object::with_member(&params, "uri", &shown).unwrap_or_else(|_| params.clone())
         };
         for client in self.audience.connected() {
             if let Some(shown) = client.subscribed(server, &uri) {
@@ -258,6 +254,13 @@ impl Audience {
         listens.insert(number, listen);
         drop(listens);
         Some(number)
+    }
+
+    /// Whether anybody wants to hear of a resource.
+    pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
+        let (server, uri) = resource;
+        self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
+            || self.listens().values().any(|listen| listen.resources.contains_key(resource))
     }
 
     fn connected(&self) -> Vec<Arc<Client>> {
@@ -319,6 +322,21 @@ impl Drop for Ends {
             self.gateway.stop_watching(server, uri);
         }
     }
+}
+
+/// Without the id of a subscription, which is ours and tells a client nothing.
+fn untagged(params: &Json) -> Json {
+    let meta = object::get(params, "_meta");
+    let Some(meta) = meta.filter(|meta| object::get(meta, META_SUBSCRIPTION).is_some()) else {
+        return params.clone();
+    };
+    let bare = match object::without_member(&meta, META_SUBSCRIPTION) {
+        Ok(rest) if object::members(&rest).is_ok_and(|members| !members.is_empty()) => {
+            object::with_member(params, "_meta", &rest)
+        }
+        Ok(_) | Err(_) => object::without_member(params, "_meta"),
+    };
+    bare.unwrap_or_else(|_| params.clone())
 }
 
 const LIST_FILTERS: [(&str, &str); 3] = [

@@ -1,0 +1,112 @@
+//! Resources that are watched: their server is asked to tell of them for as long as anybody wants to
+//! hear it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_hub::ports::Errand;
+use capstan_model::{CallError, Front, Kind, ServerName};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::gateway::Gateway;
+
+/// A resource of a server.
+type Resource = (ServerName, String);
+
+/// Resources that are about to be watched, and whose turn it is to speak with a server about it.
+#[derive(Default)]
+pub(crate) struct Watching {
+    wanted: Mutex<HashMap<Resource, usize>>,
+    /// One at a time for each server, so that what it hears last is what holds.
+    turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// A resource that is watched until this is dropped, and then only if somebody wants to hear of it.
+pub(crate) struct Wanting {
+    gateway: Arc<Gateway>,
+    resource: Resource,
+}
+
+impl Gateway {
+    /// Asks a server to tell of a resource. Whoever wants to hear of it is to be noted while it is
+    /// held what this gives back.
+    pub(crate) async fn start_watching(
+        self: &Arc<Self>,
+        server: &ServerName,
+        uri: &str,
+    ) -> Result<Wanting, CallError> {
+        let wanting = Wanting::new(self, server, uri);
+        let turn = self.watching.turn(server).await;
+        let (errand, about) = (Errand::Subscribe(uri.to_owned()), Some((Kind::Resource, uri)));
+        let done = self.hub.errand(server, about, &errand, Front::Gateway).await;
+        drop(turn);
+        done.map(|_| wanting)
+    }
+
+    /// Has a server no longer tell of a resource, unless somebody wants to hear of it.
+    pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
+        if self.is_watched(server, uri) {
+            return;
+        }
+        let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
+        tokio::spawn(async move {
+            let turn = gateway.watching.turn(&server).await;
+            // Somebody may have asked for it while this waited for its turn.
+            if !gateway.is_watched(&server, &uri) {
+                let errand = Errand::Unsubscribe(uri);
+                let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
+                if let Err(error) = done {
+                    tracing::debug!(%server, %error, "a subscription was not taken back");
+                }
+            }
+            drop(turn);
+        });
+    }
+
+    /// Whether anybody wants to hear of a resource.
+    fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
+        let resource = (server.clone(), uri.to_owned());
+        self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)
+    }
+}
+
+// === impl Watching ===
+
+impl Watching {
+    async fn turn(&self, server: &ServerName) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(server.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, HashMap<Resource, usize>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Wanting ===
+
+impl Wanting {
+    fn new(gateway: &Arc<Gateway>, server: &ServerName, uri: &str) -> Self {
+        let resource = (server.clone(), uri.to_owned());
+        *gateway.watching.wanted().entry(resource.clone()).or_default() += 1;
+        Self { gateway: Arc::clone(gateway), resource }
+    }
+}
+
+impl Drop for Wanting {
+    fn drop(&mut self) {
+        let mut wanted = self.gateway.watching.wanted();
+        if let Some(count) = wanted.get_mut(&self.resource) {
+            *count -= 1;
+            if *count == 0 {
+                wanted.remove(&self.resource);
+            }
+        }
+        drop(wanted);
+        let (server, uri) = &self.resource;
+        self.gateway.stop_watching(server, uri);
+    }
+}
