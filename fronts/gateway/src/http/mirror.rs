@@ -75,7 +75,7 @@ fn name_key(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),
-        _ if method.starts_with("tasks/") => Some("taskId"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
         _ => None,
     }
 }
@@ -129,5 +129,7 @@ mod tests {
         let get = [("mcp-method", "tasks/get"), ("mcp-name", "t1")];
         check_all("tasks/get", r#"{"taskId":"t1"}"#, &get, None);
         check_all("tasks/get", r#"{"taskId":"t2"}"#, &get, name);
+        // A method that there is no longer must be told so, whatever the headers are.
+        check_all("tasks/result", r#"{"taskId":"t1"}"#, &[("mcp-method", "tasks/result")], None);
     }
 }
