@@ -14,6 +14,7 @@ use super::events::{Events, Source};
 use super::guard::Guard;
 use super::older::{self, OlderClients};
 use super::post;
+use super::repeats::Repeats;
 use super::sessions::{Key, Sessions};
 use super::take::{Accepts, SESSION};
 use super::{HttpLimits, HttpSettings};
@@ -26,6 +27,7 @@ pub(super) struct Face {
     limits: HttpLimits,
     sessions: Arc<Sessions>,
     older: Arc<OlderClients>,
+    repeats: Repeats,
     /// Everybody, where callers are not asked who they are.
     anonymous: Arc<Caller>,
 }
@@ -60,6 +62,7 @@ impl Face {
             limits: settings.limits,
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
+            repeats: Repeats::default(),
             anonymous: Arc::new(anonymous),
         }
     }
@@ -78,6 +81,10 @@ impl Face {
 
     pub(super) fn older(&self) -> &Arc<OlderClients> {
         &self.older
+    }
+
+    pub(super) fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 
     /// Takes one request. Nothing is looked at before its host and origin.

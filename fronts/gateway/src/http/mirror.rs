@@ -20,6 +20,13 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 #[error("the header `{0}` is missing or does not fit the body")]
 pub(super) struct Mismatch(&'static str);
 
+// === impl Mismatch ===
+
+impl Mismatch {
+    /// An argument that is repeated.
+    pub(super) const PARAM: Self = Self("Mcp-Param-*");
+}
+
 /// The revision that a request's body says it is written in.
 pub(super) fn version(params: Option<&Json>) -> Option<String> {
     object::get_string(&object::get(params?, "_meta")?, META_VERSION)
@@ -55,7 +62,7 @@ pub(super) fn check(
 }
 
 /// A value as it was before it became a header; `None` when it was wrapped wrongly.
-fn decode(value: &str) -> Option<String> {
+pub(super) fn decode(value: &str) -> Option<String> {
     let (begin, end) = SENTINEL;
     match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
         Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),

@@ -88,7 +88,7 @@ async fn request(
     asked.params = trace::adopt(&head.headers, asked.params);
     if let Some(version) = modern(&head.headers, &asked) {
         let made = make_modern(face, head, (caller, view), &asked, version.as_deref());
-        return match made {
+        return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
                 let exchange = face.gateway().request(&client, id, &method, params);
@@ -172,7 +172,7 @@ fn modern(headers: &HeaderMap, asked: &Asked) -> Option<Option<String>> {
 }
 
 /// The client of a modern request, or the answer when it is refused.
-fn make_modern(
+async fn make_modern(
     face: &Face,
     head: &Parts,
     (caller, view): (Arc<Caller>, View),
@@ -189,6 +189,11 @@ fn make_modern(
     let party = face.gateway().stateless(caller, view);
     let client = face.gateway().modern(id, params.as_ref(), party)?;
     mirror::check(&head.headers, method, params.as_ref()).map_err(mismatch)?;
+    if let ("tools/call", Some(params)) = (method.as_str(), params) {
+        let (hub, view) = (&face.gateway().hub, client.view());
+        let repeated = face.repeats().check(hub, &head.headers, view, params).await;
+        repeated.map_err(mismatch)?;
+    }
     Ok(client)
 }
 

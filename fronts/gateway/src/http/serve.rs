@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{self, MissedTickBehavior};
+use tokio::time::{self, Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
 use super::Bound;
@@ -36,9 +36,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often old sessions are looked for, in the time that one may be idle.
 pub(super) const SWEEPS: u32 = 8;
 
-/// Whether a request is worked on, or its answer sent, on a connection.
-#[derive(Default)]
-pub(super) struct Pulse(AtomicBool);
+/// What the requests of a connection tell its waits.
+pub(super) struct Pulse {
+    began: Instant,
+    /// Requests so far.
+    requests: AtomicU32,
+    /// Whether a request is worked on, or its answer sent.
+    busy: AtomicBool,
+    /// When the last answer was sent, in milliseconds since the connection began.
+    rested: AtomicU64,
+}
 
 /// A request is worked on for as long as this is there.
 pub(super) struct Busy(Arc<Pulse>);
@@ -111,7 +118,7 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     mut stopped: watch::Receiver<()>,
 ) {
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(Pulse::new());
     let io = TokioIo::new(Timed::new(stream, Arc::clone(&pulse), face.limits()));
     let service = service_fn(move |request| {
         // At once, and not when the future is first polled: from here on the head is read.
@@ -140,8 +147,27 @@ async fn converse(
 // === impl Pulse ===
 
 impl Pulse {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            requests: AtomicU32::new(0),
+            busy: AtomicBool::new(false),
+            rested: AtomicU64::new(0),
+        }
+    }
+
     pub(super) fn is_busy(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Requests so far.
+    pub(super) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// When the last answer was sent.
+    pub(super) fn rested(&self) -> Instant {
+        self.began + Duration::from_millis(self.rested.load(Ordering::Relaxed))
     }
 }
 
@@ -149,13 +175,16 @@ impl Pulse {
 
 impl Busy {
     fn new(pulse: &Arc<Pulse>) -> Self {
-        pulse.0.store(true, Ordering::Relaxed);
+        pulse.busy.store(true, Ordering::Relaxed);
+        pulse.requests.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(pulse))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.0.store(false, Ordering::Relaxed);
+        let rested = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.rested.store(rested, Ordering::Relaxed);
+        self.0.busy.store(false, Ordering::Relaxed);
     }
 }

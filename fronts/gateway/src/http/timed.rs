@@ -8,9 +8,10 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::HttpLimits;
 use super::serve::Pulse;
@@ -20,10 +21,10 @@ pub(super) struct Timed<S> {
     stream: S,
     pulse: Arc<Pulse>,
     limits: HttpLimits,
-    /// Since when we wait for a request, or for the rest of its head.
-    waiting: Option<Instant>,
-    /// Whether a head has begun.
-    in_head: bool,
+    /// Since when we wait for the rest of a head that has begun; `None` when none has.
+    head: Option<Instant>,
+    /// The requests whose heads are read.
+    requests: u32,
     quiet: Alarm,
     /// Since when the other side has read nothing.
     stalled: Option<Instant>,
@@ -42,9 +43,9 @@ impl<S> Timed<S> {
             stream,
             pulse,
             limits: *limits,
-            waiting: None,
             // Whoever connects has something to say.
-            in_head: true,
+            head: Some(Instant::now()),
+            requests: 0,
             quiet: Alarm::default(),
             stalled: None,
             stall: Alarm::default(),
@@ -53,14 +54,27 @@ impl<S> Timed<S> {
 
     /// Whether the other side has kept us waiting too long for a request.
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.pulse.is_busy() {
-            self.waiting = None;
-            self.in_head = false;
-            return Poll::Pending;
+        self.heed();
+        let idle = self.limits.idle_connection;
+        match self.head {
+            // Nobody reads again just because an answer was sent, so that the alarm must be set
+            // before.
+            None if self.pulse.is_busy() => {
+                self.quiet.keep(idle, cx);
+                Poll::Pending
+            }
+            None => self.quiet.poll(self.pulse.rested() + idle, cx),
+            Some(since) => self.quiet.poll(since + self.limits.head_wait, cx),
         }
-        let wait = if self.in_head { self.limits.head_wait } else { self.limits.idle_connection };
-        let since = *self.waiting.get_or_insert_with(Instant::now);
-        self.quiet.poll(since + wait, cx)
+    }
+
+    /// A request that was taken had a whole head.
+    fn heed(&mut self) {
+        let requests = self.pulse.requests();
+        if requests != self.requests {
+            self.requests = requests;
+            self.head = None;
+        }
     }
 
     /// Passes on what became of a write, unless nothing has become of it for too long.
@@ -88,10 +102,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         let this = &mut *self;
         let before = buffer.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            this.heed();
             let got_some = buffer.filled().len() > before;
-            if got_some && !this.in_head && !this.pulse.is_busy() {
-                this.in_head = true;
-                this.waiting = None;
+            if got_some && this.head.is_none() && !this.pulse.is_busy() {
+                this.head = Some(Instant::now());
             }
             return Poll::Ready(read);
         }
@@ -153,5 +167,15 @@ impl Alarm {
             ready!(timer.as_mut().poll(cx));
         }
         Poll::Ready(())
+    }
+
+    /// Sees to it that the task is woken within `wait`, whatever it is at now.
+    fn keep(&mut self, wait: Duration, cx: &mut Context<'_>) {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep(wait)));
+        if timer.as_mut().poll(cx).is_ready() {
+            timer.as_mut().reset(Instant::now() + wait);
+            // Just set, it is not ready; but now it knows whom to wake.
+            let _: Poll<()> = timer.as_mut().poll(cx);
+        }
     }
 }

@@ -1,0 +1,67 @@
+//! Clients that go away, and our own end.
+
+use std::time::Duration;
+
+use crate::peer::{ask, post};
+use crate::world::{World, call};
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_calls() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    // Nothing was sent yet.
+    let mut silent = world.peer().await;
+    silent.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
+    world.server.waits(1).await;
+    drop(silent);
+    world.server.waits(0).await;
+
+    // Something was.
+    let id = world.session("2025-03-26").await;
+    let batch = format!("[{},{}]", call(2, "files__talk"), call(3, "files__wait"));
+    let mut streaming = world.peer().await;
+    streaming.send(&post("/mcp", &batch).with("Mcp-Session-Id", &id).text()).await;
+    assert!(streaming.event_after_head().await.contains("notifications/progress"));
+    world.server.waits(1).await;
+    drop(streaming);
+    world.server.waits(0).await;
+}
+
+#[tokio::test]
+async fn when_it_stops_requests_under_way_end_and_streams_close() {
+    let mut world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let mut calling = world.peer().await;
+    calling.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
+    let mut listening = world.peer().await;
+    listening.send(&ask("GET", "/mcp").with("Mcp-Session-Id", &id).text()).await;
+    assert_eq!(listening.head().await.status, 200);
+    let mut older = world.peer().await;
+    older.send(&ask("GET", "/sse").text()).await;
+    assert!(older.event_after_head().await.contains("endpoint"));
+    let mut idle = world.peer().await;
+    assert_eq!(idle.ask(&ask("GET", "/health")).await.head.status, 200);
+    world.server.waits(1).await;
+
+    world.stop();
+    assert_eq!(listening.event().await, None);
+    assert_eq!(older.event().await, None);
+    assert!(idle.is_closed().await);
+    world.server.go();
+    assert!(calling.answer().await.body.contains("wait done"));
+    assert!(calling.is_closed().await);
+    world.ended().await;
+}
+
+#[tokio::test]
+async fn what_does_not_end_in_time_is_cut() {
+    let mut world = World::limited(|limits| limits.drain = Duration::from_millis(50)).await;
+    let id = world.session("2025-11-25").await;
+    let mut calling = world.peer().await;
+    calling.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
+    world.server.waits(1).await;
+    world.stop();
+    assert!(calling.is_closed().await);
+    world.server.waits(0).await;
+    world.ended().await;
+}

@@ -1,0 +1,152 @@
+//! Streamable HTTP with a handshake.
+
+use crate::peer::{ask, post};
+use crate::world::{BIG, World, call, initialize, member};
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
+#[tokio::test]
+async fn a_session_is_needed_known_and_ends() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let ping = post("/mcp", PING).with("Mcp-Session-Id", &id);
+    let answer = world.ask(&ping).await;
+    assert_eq!(
+        (answer.head.status, answer.body.as_str()),
+        (200, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)
+    );
+    assert_eq!(answer.head.get("content-type"), Some("application/json"));
+
+    assert_eq!(world.ask(&post("/mcp", PING)).await.head.status, 400);
+    for unknown in ["x", "", "AAAAAAAAAAAAAAAAAAAAAAAA", "########################"] {
+        let answer = world.ask(&ping.clone().with("Mcp-Session-Id", unknown)).await;
+        assert_eq!(answer.head.status, 404, "{unknown}");
+        assert_eq!(member(&answer.body, "id"), "1");
+    }
+    let elsewhere = post("/servers/files/mcp", PING).with("Mcp-Session-Id", &id);
+    assert_eq!(world.ask(&elsewhere).await.head.status, 404);
+
+    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    assert_eq!(world.ask(&delete).await.head.status, 204);
+    assert_eq!(world.ask(&ping).await.head.status, 404);
+    assert_eq!(world.ask(&delete).await.head.status, 404);
+    assert_eq!(world.ask(&delete.without("Mcp-Session-Id")).await.head.status, 400);
+}
+
+#[tokio::test]
+async fn the_version_header_must_be_known_when_it_is_there() {
+    let world = World::new().await;
+    let id = world.session("2025-06-18").await;
+    let ping = post("/mcp", PING).with("Mcp-Session-Id", &id);
+    for (version, status) in
+        [("2025-06-18", 200), ("2025-03-26", 200), ("1999-01-01", 400), ("", 400), ("é", 400)]
+    {
+        let answer = world.ask(&ping.clone().with("MCP-Protocol-Version", version)).await;
+        assert_eq!(answer.head.status, status, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn notifications_and_replies_are_accepted() {
+    let world = World::new().await;
+    let id = world.session("2025-06-18").await;
+    for message in [
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#,
+    ] {
+        let told = post("/mcp", message);
+        let answer = world.ask(&told.clone().with("Mcp-Session-Id", &id)).await;
+        assert_eq!((answer.head.status, answer.body.as_str()), (202, ""), "{message}");
+        assert_eq!(world.ask(&told).await.head.status, 400, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_json_unless_something_comes_before_it() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let mut peer = world.peer().await;
+    let say = post("/mcp", &call(1, "files__say")).with("Mcp-Session-Id", &id);
+    let answer = peer.ask(&say).await;
+    assert_eq!(answer.head.get("content-type"), Some("application/json"));
+    assert!(answer.body.contains("say done"), "{}", answer.body);
+
+    let talk = post("/mcp", &call(2, "files__talk")).with("Mcp-Session-Id", &id);
+    peer.send(&talk.text()).await;
+    let head = peer.head().await;
+    assert_eq!(head.get("content-type"), Some("text/event-stream"));
+    assert_eq!(head.get("cache-control"), Some("no-cache"));
+    assert_eq!(head.get("x-accel-buffering"), Some("no"));
+    let first = peer.event().await.unwrap();
+    assert!(first.contains("notifications/progress") && first.contains(r#""progressToken":"t""#));
+    assert!(peer.event().await.unwrap().contains("talk done"));
+    assert_eq!(peer.event().await, None);
+
+    // The connection is good for more.
+    let only_json = talk.clone().with("Accept", "application/json");
+    assert!(peer.ask(&only_json).await.body.contains("talk done"));
+    let only_events = say.with("Accept", "text/event-stream");
+    let answer = peer.ask(&only_events).await;
+    assert!(answer.body.starts_with("event: message\ndata: {"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_large_answer_comes_whole() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let mut peer = world.peer().await;
+    let big = post("/mcp", &call(1, "files__big")).with("Mcp-Session-Id", &id);
+    for _ in 0..3 {
+        let answer = peer.ask(&big).await;
+        assert!(answer.head.get("content-length").is_some());
+        assert!(answer.body.len() > BIG && answer.body.ends_with("}}"));
+        assert_eq!(member(&answer.body, "id"), "1");
+    }
+}
+
+#[tokio::test]
+async fn one_server_has_its_own_endpoint_with_its_own_names() {
+    let world = World::new().await;
+    let path = "/servers/files/mcp";
+    let answer = world.ask(&post(path, &initialize("2025-11-25"))).await;
+    let id = answer.head.get("mcp-session-id").unwrap().to_owned();
+    let say = post(path, &call(1, "say")).with("Mcp-Session-Id", &id);
+    assert!(world.ask(&say).await.body.contains("say done"));
+}
+
+#[tokio::test]
+async fn the_newest_stream_takes_over_and_ends_with_the_session() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let open = ask("GET", "/mcp").with("Mcp-Session-Id", &id).with("Accept", "text/event-stream");
+    let (mut first, mut second) = (world.peer().await, world.peer().await);
+    first.send(&open.text()).await;
+    assert_eq!(first.head().await.status, 200);
+    second.send(&open.text()).await;
+    assert_eq!(second.head().await.status, 200);
+    assert_eq!(first.event().await, None);
+
+    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    assert_eq!(world.ask(&delete).await.head.status, 204);
+    assert_eq!(second.event().await, None);
+
+    assert_eq!(world.ask(&open).await.head.status, 404);
+    assert_eq!(world.ask(&open.clone().without("Mcp-Session-Id")).await.head.status, 400);
+    assert_eq!(world.ask(&open.with("Accept", "application/json")).await.head.status, 406);
+}
+
+#[tokio::test]
+async fn a_request_that_its_client_cancels_ends_at_the_server() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let mut peer = world.peer().await;
+    let wait = post("/mcp", &call(5, "files__wait")).with("Mcp-Session-Id", &id);
+    peer.send(&wait.text()).await;
+    world.server.waits(1).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
+    let answer = world.ask(&post("/mcp", cancel).with("Mcp-Session-Id", &id)).await;
+    assert_eq!(answer.head.status, 202);
+    world.server.waits(0).await;
+    assert_eq!(peer.answer().await.head.status, 202);
+}

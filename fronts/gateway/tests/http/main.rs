@@ -1,0 +1,15 @@
+//! The HTTP face, as a client sees it: a real socket, a hub of fakes behind it.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod peer;
+mod world;
+
+mod guards;
+mod legacy;
+mod batches;
+mod modern;
+mod older;
+mod limits;
+mod ends;
+mod tls;

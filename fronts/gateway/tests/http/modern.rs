@@ -1,0 +1,163 @@
+//! Streamable HTTP without a handshake.
+
+use crate::peer::{Ask, ask, post};
+use crate::world::{World, member};
+
+const VERSION: &str = "2026-07-28";
+
+/// A modern request with all that belongs to it.
+fn request(method: &str, rest: &str) -> Ask {
+    let meta = meta(VERSION);
+    let params = format!("{{{rest}{meta}}}");
+    let body = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{params}}}"#);
+    let ask = post("/mcp", &body).with("MCP-Protocol-Version", VERSION).with("Mcp-Method", method);
+    if method == "tools/call" { ask.with("Mcp-Name", "files__say") } else { ask }
+}
+
+fn meta(version: &str) -> String {
+    let prefix = "io.modelcontextprotocol";
+    let version = format!(r#""{prefix}/protocolVersion":"{version}""#);
+    format!(r#""_meta":{{"progressToken":"t",{version},"{prefix}/clientCapabilities":{{}}}}"#)
+}
+
+fn say() -> Ask {
+    request("tools/call", r#""name":"files__say","arguments":{},"#)
+}
+
+#[tokio::test]
+async fn a_request_stands_for_itself() {
+    let world = World::new().await;
+    let answer = world.ask(&say()).await;
+    assert_eq!(answer.head.status, 200);
+    assert_eq!(answer.head.get("mcp-session-id"), None);
+    assert!(answer.body.contains("say done"), "{}", answer.body);
+    assert_eq!(world.ask(&say().with("Mcp-Session-Id", "anything")).await.head.status, 200);
+    assert_eq!(world.ask(&request("server/discover", "")).await.head.status, 200);
+}
+
+#[tokio::test]
+async fn headers_must_say_what_the_body_says() {
+    let world = World::new().await;
+    let list = request("tools/list", "");
+    let cases = [
+        (list.clone(), 200, ""),
+        (list.clone().without("Mcp-Method"), 400, "-32020"),
+        (list.clone().with("Mcp-Method", "prompts/list"), 400, "-32020"),
+        (list.clone().with("Mcp-Method", "TOOLS/LIST"), 400, "-32020"),
+        (list.clone().without("MCP-Protocol-Version"), 400, "-32020"),
+        (list.clone().with("MCP-Protocol-Version", "2025-11-25"), 400, "-32020"),
+        (list.with("MCP-Protocol-Version", "v999"), 400, "-32020"),
+        (say().with("Mcp-Name", "  files__say  "), 200, ""),
+        (say().with("Mcp-Name", "=?base64?ZmlsZXNfX3NheQ==?="), 200, ""),
+        (say().with("Mcp-Name", "=?base64?ZmlsZXNfX3NheQ?="), 400, "-32020"),
+        (say().with("Mcp-Name", "=?base64?#?="), 400, "-32020"),
+        (say().with("Mcp-Name", "files__talk"), 400, "-32020"),
+        (say().with("Mcp-Name", "Files__say"), 400, "-32020"),
+        (say().without("Mcp-Name"), 400, "-32020"),
+    ];
+    for (ask, status, code) in cases {
+        let answer = world.ask(&ask).await;
+        let got = (answer.head.status, member(&answer.body, "error.code"));
+        assert_eq!(got, (status, code.to_owned()), "{}", ask.text());
+        assert_eq!(member(&answer.body, "id"), "9");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_repeated_in_headers_where_the_tool_asks_for_it() {
+    let world = World::new().await;
+    let mark = |arguments: &str| {
+        let rest = format!(r#""name":"files__mark","arguments":{arguments},"#);
+        request("tools/call", &rest).with("Mcp-Name", "files__mark")
+    };
+    let here = r#"{"place":"Hello"}"#;
+    let cases = [
+        (mark(here).with("Mcp-Param-Place", "Hello"), 200),
+        (mark(here).with("mcp-param-PLACE", "=?base64?SGVsbG8=?="), 200),
+        (mark(here).with("Mcp-Param-Other", "x").with("Mcp-Param-Place", "Hello"), 200),
+        (mark("{}"), 200),
+        (mark(r#"{"place":null}"#), 200),
+        (mark(r#"{"place":"SGVsbG8="}"#).with("Mcp-Param-Place", "SGVsbG8="), 200),
+        (mark(here), 400),
+        (mark(here).with("Mcp-Param-Place", "hello"), 400),
+        (mark(here).with("Mcp-Param-Place", ""), 400),
+        (mark(here).with("Mcp-Param-Place", "=?base64?SGVsbG8?="), 400),
+        (mark(here).with("Mcp-Param-Place", "=?base64?SGVs!!!bG8=?="), 400),
+        (mark("{}").with("Mcp-Param-Place", "Hello"), 400),
+    ];
+    for (ask, status) in cases {
+        let answer = world.ask(&ask).await;
+        assert_eq!(answer.head.status, status, "{}", ask.text());
+        let code = if status == 400 { "-32020" } else { "" };
+        assert_eq!(member(&answer.body, "error.code"), code, "{}", ask.text());
+    }
+    let own = r#""name":"mark","arguments":{"place":"Hello"},"#;
+    let own = request("tools/call", own).at("/servers/files/mcp").with("Mcp-Name", "mark");
+    assert_eq!(world.ask(&own).await.head.status, 400);
+    assert_eq!(world.ask(&own.with("Mcp-Param-Place", "Hello")).await.head.status, 200);
+}
+
+#[tokio::test]
+async fn the_status_goes_with_the_error() {
+    let world = World::new().await;
+    let unknown = post(
+        "/mcp",
+        &format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"server/discover","params":{{{}}}}}"#,
+            meta("v999")
+        ),
+    );
+    let unknown =
+        unknown.with("MCP-Protocol-Version", "v999").with("Mcp-Method", "server/discover");
+    let no_meta = r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#;
+    let no_meta = post("/mcp", no_meta).with("Mcp-Method", "tools/list");
+    let bare = r#"{"jsonrpc":"2.0","id":9,"method":"server/discover","params":{}}"#;
+    let cases = [
+        (request("initialize", ""), 404, "-32601"),
+        (request("ping", ""), 404, "-32601"),
+        (request("no/such", ""), 404, "-32601"),
+        (unknown, 400, "-32022"),
+        (no_meta.with("MCP-Protocol-Version", VERSION), 400, "-32602"),
+        (post("/mcp", bare), 400, "-32602"),
+        (say().body("{"), 400, "-32700"),
+        (say().body("{}"), 400, "-32600"),
+        (request("tools/call", r#""name":"none","#).with("Mcp-Name", "none"), 200, "-32602"),
+    ];
+    for (ask, status, code) in cases {
+        let answer = world.ask(&ask).await;
+        let got = (answer.head.status, member(&answer.body, "error.code"));
+        assert_eq!(got, (status, code.to_owned()), "{}", ask.text());
+    }
+}
+
+#[tokio::test]
+async fn there_is_no_session_to_open_or_end() {
+    let world = World::new().await;
+    for method in ["GET", "DELETE"] {
+        let answer = world.ask(&ask(method, "/mcp").with("MCP-Protocol-Version", VERSION)).await;
+        assert_eq!((answer.head.status, answer.head.get("allow")), (405, Some("POST")));
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_streams_at_once_and_ends_with_its_connection() {
+    let world = World::new().await;
+    let listen = request("subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
+    let mut peer = world.peer().await;
+    peer.send(&listen.text()).await;
+    assert_eq!(peer.head().await.get("content-type"), Some("text/event-stream"));
+    let first = peer.event().await.unwrap();
+    assert!(first.contains("notifications/subscriptions/acknowledged"), "{first}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_call_though_nothing_was_sent() {
+    let world = World::new().await;
+    let wait = request("tools/call", r#""name":"files__wait","arguments":{},"#);
+    let wait = wait.with("Mcp-Name", "files__wait");
+    let mut peer = world.peer().await;
+    peer.send(&wait.text()).await;
+    world.server.waits(1).await;
+    drop(peer);
+    world.server.waits(0).await;
+}

@@ -1,0 +1,263 @@
+//! A gateway over HTTP in front of one fake server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_gateway::Gateway;
+use capstan_gateway::http::{HttpLimits, HttpSettings, bind, serve};
+use capstan_hub::pipeline::Ticket;
+use capstan_hub::ports::{
+    About, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice, Operator,
+};
+use capstan_hub::{Answer, Entry, Hub, Limits};
+use capstan_model::{CallError, ServerName, ServerState};
+use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_wire::{Json, compose, object};
+use futures::FutureExt as _;
+use futures::future::ready;
+use jiff::Timestamp;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use crate::peer::{Answer as Heard, Ask, Peer, post};
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What is listed of the server, which is called `files`.
+const TOOLS: [&str; 5] = ["say", "talk", "wait", "big", "mark"];
+
+/// The length of what `big` answers.
+pub(crate) const BIG: usize = 1024 * 1024;
+
+/// A running gateway.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) server: Arc<Files>,
+    stop: Option<oneshot::Sender<()>>,
+    ended: JoinHandle<()>,
+}
+
+/// A server that does as it is told.
+pub(crate) struct Files {
+    name: ServerName,
+    /// Calls of `wait` that are under way.
+    waiting: watch::Sender<usize>,
+    /// Lets a `wait` go.
+    go: Notify,
+}
+
+struct Log;
+
+struct Time(Instant);
+
+/// A call of `wait`.
+struct Waiting<'a>(&'a watch::Sender<usize>);
+
+pub(crate) fn settings() -> HttpSettings {
+    HttpSettings::new("127.0.0.1:0".parse().unwrap())
+}
+
+/// The message of a call of a tool.
+pub(crate) fn call(id: u32, tool: &str) -> String {
+    let params = format!(r#"{{"name":"{tool}","arguments":{{}},"_meta":{{"progressToken":"t"}}}}"#);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+}
+
+pub(crate) fn initialize(version: &str) -> String {
+    let params = format!(
+        r#"{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#
+    );
+    format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{params}}}"#)
+}
+
+/// A member of a JSON-RPC message, or of its error.
+#[track_caller]
+pub(crate) fn member(message: &str, path: &str) -> String {
+    let json = Json::parse(message.to_owned()).unwrap();
+    object::at_path(&json, path).map_or_else(String::new, |json| json.to_string())
+}
+
+// === impl World ===
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(settings()).await
+    }
+
+    pub(crate) async fn limited(change: impl FnOnce(&mut HttpLimits)) -> Self {
+        let mut settings = settings();
+        change(&mut settings.limits);
+        Self::with(settings).await
+    }
+
+    pub(crate) async fn with(settings: HttpSettings) -> Self {
+        let name: ServerName = "files".parse().unwrap();
+        let server = Files { name: name.clone(), waiting: watch::channel(0).0, go: Notify::new() };
+        let server = Arc::new(server);
+        let mut policy = Policy::default();
+        let files = ServerPolicy { display: "files".to_owned(), ..ServerPolicy::default() };
+        policy.servers.insert(name.clone(), files);
+        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
+        policy.permissions.global.allow = vec![all];
+        let backend = Arc::<Files>::clone(&server) as Arc<dyn Backend>;
+        let hub = Hub {
+            backends: [(name, backend)].into_iter().collect(),
+            policy: Arc::new(policy),
+            audit: Arc::new(Log),
+            clock: Arc::new(Time(Instant::now())),
+            limits: Limits::default(),
+            open_questions: Arc::default(),
+            changes: Arc::default(),
+        };
+        let bound = bind(settings).await.unwrap();
+        let address = bound.address();
+        let (stop, stopped) = oneshot::channel();
+        let stopped = stopped.map(|_| ());
+        let ended = tokio::spawn(serve(Gateway::new(Arc::new(hub)), bound, stopped));
+        Self { address, server, stop: Some(stop), ended }
+    }
+
+    pub(crate) async fn peer(&self) -> Peer {
+        Peer::new(self.address).await
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn ask(&self, ask: &Ask) -> Heard {
+        self.peer().await.ask(ask).await
+    }
+
+    /// Shakes hands; the id of the session.
+    pub(crate) async fn session(&self, version: &str) -> String {
+        let answer = self.ask(&post("/mcp", &initialize(version))).await;
+        assert_eq!(answer.head.status, 200, "{answer:?}");
+        assert_eq!(member(&answer.body, "result.protocolVersion"), format!("{version:?}"));
+        answer.head.get("mcp-session-id").unwrap().to_owned()
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(self) {
+        timeout(LIMIT, self.ended).await.unwrap().unwrap();
+    }
+}
+
+// === impl Files ===
+
+impl Files {
+    /// Waits until so many calls of `wait` are under way.
+    pub(crate) async fn waits(&self, count: usize) {
+        let mut waiting = self.waiting.subscribe();
+        let waited = timeout(LIMIT, waiting.wait_for(|now| *now == count)).await.is_ok();
+        assert!(waited, "there were never {count} calls under way");
+    }
+
+    /// Lets a call of `wait` go.
+    pub(crate) fn go(&self) {
+        self.go.notify_one();
+    }
+
+    async fn wait(&self) {
+        self.waiting.send_modify(|count| *count += 1);
+        let _waiting = Waiting(&self.waiting);
+        self.go.notified().await;
+    }
+}
+
+impl Backend for Files {
+    fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    fn state(&self) -> ServerState {
+        ServerState::Connected
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        ready(Ok(Arc::default())).boxed()
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        let item = |name: &str| {
+            let place = r#"{"place":{"type":"string","x-mcp-header":"Place"}}"#;
+            let properties = if name == "mark" { place } else { "{}" };
+            let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
+            let schema = Json::parse(schema).unwrap();
+            let members = [("name", &compose::string(name)), ("inputSchema", &schema)];
+            Item { name: name.to_owned(), definition: compose::object(&members) }
+        };
+        let tools = if listing == Listing::Tools { &TOOLS[..] } else { &[] };
+        ready(Ok(tools.iter().map(|name| item(name)).collect())).boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        ticket: &'a Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move {
+            let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
+            let mut text = format!("{tool} done");
+            match tool.as_str() {
+                "wait" => self.wait().await,
+                "talk" => operator.notice(Notice::Progress {
+                    server: self.name.clone(),
+                    done: 1.0,
+                    total: None,
+                    message: None,
+                    params: Json::parse(r#"{"progressToken":0,"progress":1}"#.to_owned()).unwrap(),
+                }),
+                "big" => text = "x".repeat(BIG),
+                _ => {}
+            }
+            let text = compose::string(&text);
+            let block = compose::object(&[("type", &compose::string("text")), ("text", &text)]);
+            Ok(Answer(compose::object(&[("content", &compose::array([&block]))])))
+        }
+        .boxed()
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+// === impl Waiting ===
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+// === impl Log ===
+
+impl AuditLog for Log {
+    fn record(&self, _: Entry) {}
+}
+
+// === impl Time ===
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}
