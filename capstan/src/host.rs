@@ -10,19 +10,21 @@ use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
-    Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Setup,
+    Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Serving,
+    Setup,
 };
 use capstan_config::edit::EditError;
 use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
-use capstan_hub::ports::Clock;
+use capstan_hub::ports::{BoxFuture, Clock};
 use capstan_model::{Kind, ServerName};
 use serde_json::Value;
 
 use crate::assemble::{self, Approve, audit_path};
 use crate::clock::SystemClock;
 use crate::demo;
+use crate::serve;
 use crate::world::World;
 
 /// Where whoever runs the machine puts their configuration.
@@ -131,9 +133,17 @@ impl Host for LocalHost {
     }
 
     fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {
-        let approve = if options.trust_project { Approve::All } else { Approve::Approved };
-        assemble::hub(&self.world, &setup.loaded, approve, Others::People)
+        assemble::hub(&self.world, &setup.loaded, approve(options), Others::People)
             .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))
+    }
+
+    fn serve<'a>(
+        &'a self,
+        setup: &'a Setup,
+        options: &'a Options,
+        serving: Serving<'a>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(serve::serve(&self.world, &setup.loaded, approve(options), serving))
     }
 
     fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
@@ -312,6 +322,10 @@ impl Host for LocalHost {
         });
         checks
     }
+}
+
+fn approve(options: &Options) -> Approve {
+    if options.trust_project { Approve::All } else { Approve::Approved }
 }
 
 /// A word that a shell reads back as it is.

@@ -7,6 +7,7 @@ mod assemble;
 mod policy;
 mod demo;
 mod host;
+mod serve;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };
-    logs::start(&world, &cli.options);
+    logs::start(&world, &cli);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(capstan_cli::run(cli, host));
     // A thread that still waits for a key of a person who is gone must not keep us.

@@ -236,6 +236,8 @@ fn what_the_readme_shows_of_the_demo_works() {
     let world = World::new();
     let readme = readme();
     let lines: Vec<&str> = readme.lines().filter(|line| line.contains(" --demo")).collect();
+    // The gateway does not end by itself; the tests in `serve` look at it.
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.contains(" serve ")).collect();
     assert!(lines.len() >= 4, "the README shows the demo no more: {lines:?}");
     for line in lines {
         let line = line.split("  #").next().unwrap().replace("cargo run --release --", "capstan");

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use capstan_tidy::licence;
-use capstan_tidy::metadata::metadata;
+use capstan_tidy::metadata::{DependencyKind, metadata};
 use capstan_tidy::tree;
 use serde::Deserialize;
 
@@ -70,7 +70,12 @@ fn our_crates_do_not_even_ask_for_a_banned_crate_on_another_platform() {
 fn rmcp_is_a_peer_for_tests_and_measurements_only() {
     let bans = deny().bans.deny;
     let rmcp = bans.iter().find(|ban| ban.name == "rmcp").unwrap();
-    assert_eq!(rmcp.wrappers, ["capstan-bench", "capstan-testkit"]);
+    assert_eq!(rmcp.wrappers, ["capstan", "capstan-bench", "capstan-testkit"]);
+    let metadata = metadata().unwrap();
+    let ships = metadata.ours().filter(|package| package.name != "capstan-bench");
+    for used in ships.flat_map(|package| &package.dependencies).filter(|used| used.name == "rmcp") {
+        assert_eq!(used.kind, DependencyKind::Dev);
+    }
 }
 
 #[test]

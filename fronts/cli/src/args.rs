@@ -1,6 +1,7 @@
 //! What can be typed. The doc comments are the help.
 
 mod items;
+mod serve;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
+pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
 ///
@@ -15,7 +17,7 @@ pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 /// writes every call down, and puts all of them behind one command.
 #[derive(Debug, Parser)]
 #[command(name = "capstan", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Start with `capstan tools --demo`, then `capstan add NAME COMMAND…`.\n\
+#[command(after_help = "Start with `capstan serve --http --demo` or `capstan tools --demo`, then `capstan add NAME COMMAND…`.\n\
                         Exit codes: 0 ok, 1 tool error, 2 usage, 3 config, 4 not found, 5 auth, \
                         6 denied, 7 unreachable, 8 timeout, 9 quota, 130 interrupted.")]
 pub struct Cli {
@@ -78,6 +80,8 @@ pub enum Command {
     Prompts(PromptsArgs),
     /// Get the messages of a prompt
     Prompt(PromptArgs),
+    /// Serve all servers to other programs, over stdin and stdout or over HTTP
+    Serve(ServeArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
     /// Show the audit log

@@ -2,12 +2,14 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_config::edit::EditError;
 use capstan_config::{Dialect, Loaded, Scope, SourceFile};
 use capstan_hub::Hub;
+use capstan_hub::ports::BoxFuture;
 use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,6 +24,14 @@ pub trait Host: Send + Sync {
 
     /// Builds a hub out of a configuration; nothing is started yet.
     fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure>;
+
+    /// Serves all servers to other programs, until it is told to stop or the client is gone.
+    fn serve<'a>(
+        &'a self,
+        setup: &'a Setup,
+        options: &'a Options,
+        serving: Serving<'a>,
+    ) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// The file that a change to this scope goes to; `None` chooses the scope.
     fn target(&self, scope: Option<Scope>, options: &Options) -> Result<ConfigFile, Failure>;
@@ -73,6 +83,53 @@ pub struct Setup {
     pub loaded: Arc<Loaded>,
     /// The files, for showing what is wrong in them.
     pub files: Arc<[SourceFile]>,
+}
+
+/// How all servers are served.
+pub struct Serving<'a> {
+    /// Where clients come in.
+    pub face: Face,
+    /// Ends when it is time to stop.
+    pub stop: BoxFuture<'a, ()>,
+    /// Is called when clients can come in over HTTP; what it does goes on beside the serving.
+    pub ready: Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>,
+}
+
+/// Where clients come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// One client, over our standard streams.
+    Stdio,
+    /// Many, over HTTP.
+    Http(HttpFace),
+}
+
+/// How HTTP is served, beside what the configuration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpFace {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Whether other machines may reach it.
+    pub insecure: bool,
+    /// The certificate, for TLS.
+    pub tls: Option<TlsFiles>,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain, as PEM.
+    pub cert: PathBuf,
+    /// The key, as PEM.
+    pub key: PathBuf,
+}
+
+/// Clients can come in.
+pub struct Ready {
+    /// What they reach.
+    pub hub: Arc<Hub>,
+    /// Where.
+    pub url: String,
 }
 
 /// A file of configuration, which may not exist yet.

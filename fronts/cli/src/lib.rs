@@ -34,7 +34,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use complete::command;
 
-use crate::args::{Cli, Options};
+use crate::args::{Cli, Command, Options};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::Host;
@@ -79,10 +79,12 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
 pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
     let context = Context::new(cli.options.clone(), host);
     let keyboard = Keyboard::as_it_is();
+    // A gateway has clients to take leave of.
+    let ends_itself = matches!(cli.command, Command::Serve(_));
     let result = tokio::select! {
         // First, so that signals are heard before anything is begun.
         biased;
-        () = interrupted() => Ok(Exit::Interrupted),
+        () = interrupted(), if !ends_itself => Ok(Exit::Interrupted),
         result = commands::run(&context, &cli.command) => result,
     };
     context.close().await;
@@ -101,7 +103,7 @@ pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
 }
 
 /// Waits for Ctrl-C or a polite request to end.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
         tokio::select! {

@@ -182,7 +182,15 @@ pub(crate) fn stdin_is_terminal() -> bool {
 
 /// The width of the terminal that stdout goes to; `None` when it is none.
 pub(crate) fn width() -> Option<usize> {
-    let terminal = stdout_is_terminal().then(std::io::stdout)?;
+    columns(stdout_is_terminal().then(std::io::stdout)?)
+}
+
+/// The width of the terminal that stderr goes to; `None` when it is none.
+pub(crate) fn stderr_width() -> Option<usize> {
+    columns(stderr_is_terminal().then(std::io::stderr)?)
+}
+
+fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     let columns = usize::from(size.ws_col);
     (columns > 0).then_some(columns)

@@ -17,6 +17,7 @@ mod prompts;
 mod read;
 mod remove;
 mod resources;
+mod serve;
 mod suggest;
 mod tools;
 mod trust;
@@ -41,6 +42,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Read(args) => read::run(context, args).await,
         Command::Prompts(args) => prompts::run(context, args).await,
         Command::Prompt(args) => prompt::run(context, args).await,
+        Command::Serve(args) => serve::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),

@@ -20,16 +20,33 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 #[error("the header `{0}` is missing or does not fit the body")]
 pub(super) struct Mismatch(&'static str);
 
+/// What the body of a request says that its headers repeat.
+pub(super) struct Said {
+    /// The revision it is written in.
+    pub(super) version: Option<String>,
+    /// The name of what it is about.
+    pub(super) name: Option<String>,
+}
+
+// === impl Said ===
+
+impl Said {
+    pub(super) fn read(method: &str, params: Option<&Json>) -> Self {
+        let Some(params) = params else { return Self { version: None, name: None } };
+        let key = name_key(method);
+        let [meta, name] = object::peek(params, ["_meta", key.unwrap_or("_meta")]);
+        Self {
+            version: meta.and_then(|meta| object::get_string(&meta, META_VERSION)),
+            name: name.filter(|_| key.is_some()).and_then(|name| name.read().ok()),
+        }
+    }
+}
+
 // === impl Mismatch ===
 
 impl Mismatch {
     /// An argument that is repeated.
     pub(super) const PARAM: Self = Self("Mcp-Param-*");
-}
-
-/// The revision that a request's body says it is written in.
-pub(super) fn version(params: Option<&Json>) -> Option<String> {
-    object::get_string(&object::get(params?, "_meta")?, META_VERSION)
 }
 
 /// Whether the header says the same revision as the body.
@@ -39,26 +56,28 @@ pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mi
 }
 
 /// Whether the headers say the same method and name as the body.
-pub(super) fn check(
-    headers: &HeaderMap,
-    method: &str,
-    params: Option<&Json>,
-) -> Result<(), Mismatch> {
+pub(super) fn check(headers: &HeaderMap, method: &str, said: &Said) -> Result<(), Mismatch> {
     if headers.get(&METHOD).is_none_or(|given| given != method) {
         return Err(Mismatch("Mcp-Method"));
     }
-    let key = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        _ if method.starts_with("tasks/") => "taskId",
-        _ => return Ok(()),
-    };
-    let expected = params.and_then(|params| object::get_string(params, key));
+    if name_key(method).is_none() {
+        return Ok(());
+    }
     let given = match headers.get(&NAME) {
         None => None,
         Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
     };
-    if given == expected { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+    if given == said.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+}
+
+/// The member that is the name of what a method is about.
+fn name_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ if method.starts_with("tasks/") => Some("taskId"),
+        _ => None,
+    }
 }
 
 /// A value as it was before it became a header; `None` when it was wrapped wrongly.
@@ -80,7 +99,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
         let params = Json::parse(params.to_owned()).unwrap();
-        let result = check(&given.collect(), method, Some(&params));
+        let said = Said::read(method, Some(&params));
+        let result = check(&given.collect(), method, &said);
         assert_eq!(result.err().map(|Mismatch(name)| name), bad, "{method} {params} {headers:?}");
     }
 

@@ -1,7 +1,7 @@
 //! The HTTP face: Streamable HTTP, the older HTTP with server-sent events, and three pages for
 //! whoever looks after the gateway.
 //!
-//! Read in this order: [`serve`] accepts connections, `timed` cuts those that stand still, `face`
+//! Read in this order: `serve` accepts connections, `timed` cuts those that stand still, `face`
 //! hands each request to its route, `guard` refuses those from elsewhere, `take` reads what came,
 //! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
 //! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`

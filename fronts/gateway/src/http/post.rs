@@ -18,7 +18,7 @@ use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
 use super::body::{self, Body};
 use super::events::{Events, Source, outs};
 use super::face::Face;
-use super::mirror;
+use super::mirror::{self, Said};
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
@@ -86,8 +86,8 @@ async fn request(
     mut asked: Asked,
 ) -> Response<Body> {
     asked.params = trace::adopt(&head.headers, asked.params);
-    if let Some(version) = modern(&head.headers, &asked) {
-        let made = make_modern(face, head, (caller, view), &asked, version.as_deref());
+    if let Some(said) = modern(&head.headers, &asked) {
+        let made = make_modern(face, head, (caller, view), &asked, &said);
         return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
@@ -159,16 +159,15 @@ fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
     if known.is_some() { Ok(()) } else { Err(NoSession::Version) }
 }
 
-/// `Some` when a request is modern, with the revision that its body names.
-#[expect(clippy::option_option, reason = "whether it is modern, and what it says of it")]
-fn modern(headers: &HeaderMap, asked: &Asked) -> Option<Option<String>> {
+/// What a request says that its headers repeat, when it is modern.
+fn modern(headers: &HeaderMap, asked: &Asked) -> Option<Said> {
     let says_modern = says_modern(headers);
     if !says_modern && headers.contains_key(&SESSION) {
         return None;
     }
-    let version = mirror::version(asked.params.as_ref());
-    let is = says_modern || version.is_some() || asked.method == "server/discover";
-    is.then_some(version)
+    let said = Said::read(&asked.method, asked.params.as_ref());
+    let is = says_modern || said.version.is_some() || asked.method == "server/discover";
+    is.then_some(said)
 }
 
 /// The client of a modern request, or the answer when it is refused.
@@ -177,21 +176,21 @@ async fn make_modern(
     head: &Parts,
     (caller, view): (Arc<Caller>, View),
     asked: &Asked,
-    version: Option<&str>,
+    said: &Said,
 ) -> Result<Arc<crate::Client>, Answer> {
     let Asked { id, method, params } = asked;
     let mismatch = |mismatch: mirror::Mismatch| {
         Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
     };
-    if let Some(version) = version {
+    if let Some(version) = &said.version {
         mirror::check_version(&head.headers, version).map_err(mismatch)?;
     }
     let party = face.gateway().stateless(caller, view);
     let client = face.gateway().modern(id, params.as_ref(), party)?;
-    mirror::check(&head.headers, method, params.as_ref()).map_err(mismatch)?;
-    if let ("tools/call", Some(params)) = (method.as_str(), params) {
+    mirror::check(&head.headers, method, said).map_err(mismatch)?;
+    if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
         let (hub, view) = (&face.gateway().hub, client.view());
-        let repeated = face.repeats().check(hub, &head.headers, view, params).await;
+        let repeated = face.repeats().check(hub, &head.headers, view, (name, params)).await;
         repeated.map_err(mismatch)?;
     }
     Ok(client)

@@ -46,12 +46,11 @@ impl Repeats {
         hub: &Hub,
         headers: &HeaderMap,
         view: &View,
-        params: &Json,
+        (name, params): (&str, &Json),
     ) -> Result<(), Mismatch> {
-        let Some(name) = object::get_string(params, "name") else { return Ok(()) };
         let id = match view {
-            View::All => hub.id_of(&name),
-            View::One(server) => Some(ItemId { server: server.clone(), item: name }),
+            View::All => hub.id_of(name),
+            View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
         };
         let Some(ItemId { server, item }) = id else { return Ok(()) };
         let Some(backend) = hub.backends.get(&server) else { return Ok(()) };

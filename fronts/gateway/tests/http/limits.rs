@@ -160,6 +160,53 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     assert_eq!(second.answer().await.head.status, 200);
 }
 
+#[tokio::test]
+async fn nothing_that_is_sent_brings_it_down() {
+    let world = World::new().await;
+    let id = world.session("2025-03-26").await;
+    let deep = |open: &str, count: usize| open.repeat(count);
+    let bodies = [
+        deep("[", 100_000),
+        deep(r#"{"a":"#, 100_000),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}}"#, deep("[", 9)),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":9999999999999999999,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":"\ud800","method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":"x"}"#.to_owned(),
+        r#"[null,{},[],"x",1]"#.to_owned(),
+        "\u{feff}".to_owned(),
+    ];
+    for body in bodies {
+        for version in ["2025-03-26", "2026-07-28"] {
+            let ask = post("/mcp", &body).with("Mcp-Session-Id", &id);
+            let status = world.ask(&ask.with("MCP-Protocol-Version", version)).await.head.status;
+            assert!((200..500).contains(&status), "{status} {version} {body:.80}");
+        }
+    }
+    let host = "Host: localhost\r\n";
+    let heads = [
+        "\0\0\0\0\r\n\r\n".to_owned(),
+        "GET\r\n\r\n".to_owned(),
+        format!("GET http://[::1 HTTP/1.1\r\n{host}\r\n"),
+        format!("GET * HTTP/1.1\r\n{host}\r\n"),
+        format!("CONNECT localhost:1 HTTP/1.1\r\n{host}\r\n"),
+        format!("POST /mcp HTTP/1.1\r\n{host}Content-Length: -1\r\n\r\n"),
+        format!("POST /mcp HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+        format!("POST /mcp HTTP/1.1\r\n{host}Transfer-Encoding: chunked, x\r\n\r\n"),
+        format!("GET /health HTTP/9.9\r\n{host}\r\n"),
+    ];
+    for head in heads {
+        let mut peer = world.peer().await;
+        peer.send(&head).await;
+        let status = peer.head().await.status;
+        assert!((400..500).contains(&status), "{status} {head:?}");
+    }
+    assert_eq!(world.ask(&ask("GET", "/health")).await.head.status, 200);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_session_costs_little_memory() {

@@ -1,0 +1,160 @@
+//! Runs the gateway: a hub for other programs, and the face by which they reach it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use capstan_audit::{Background, JsonLines, Limits};
+use capstan_backend::Others;
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::host::{Face, HttpFace, Ready, Serving};
+use capstan_config::{Config, GatewayLimits, Loaded};
+use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
+use capstan_gateway::{Gateway, stdio};
+use capstan_hub::Hub;
+use capstan_hub::ports::AuditLog;
+use capstan_model::{Caller, Front};
+
+use crate::assemble::{self, Approve, audit_path};
+use crate::world::World;
+
+/// How many questions of servers may be open, at least: there are many clients to answer them.
+const MIN_QUESTIONS: usize = 256;
+
+/// How long requests may take to end when we stop; what is left of ten seconds is for the servers.
+const DRAIN: Duration = Duration::from_secs(8);
+
+/// Serves until it is told to stop, or until the client on our standard streams is gone.
+pub(crate) async fn serve(
+    world: &World,
+    loaded: &Loaded,
+    approve: Approve,
+    serving: Serving<'_>,
+) -> Result<(), Failure> {
+    let Serving { face, stop, ready } = serving;
+    // First, so that nothing is started for an address that cannot be had.
+    let bound = match face {
+        Face::Stdio => None,
+        Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
+    };
+    let (hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
+    let gateway = Gateway::new(Arc::clone(&hub));
+    let result = match bound {
+        None => {
+            let streams = stdio::streams::standard();
+            unless_gone(stdio::serve(gateway, Arc::new(anonymous()), streams, stop).await)
+        }
+        Some(bound) => {
+            let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
+            let announced = ready(Ready { hub: Arc::clone(&hub), url });
+            tokio::select! {
+                biased;
+                () = http::serve(gateway, bound, stop) => {}
+                () = forever_after(announced) => {}
+            }
+            Ok(())
+        }
+    };
+    hub.close().await;
+    if let Some(audit) = audit {
+        audit.close();
+    }
+    result
+}
+
+/// A hub for clients, whose calls are written down beside them.
+fn hub(
+    world: &World,
+    loaded: &Loaded,
+    approve: Approve,
+) -> anyhow::Result<(Arc<Hub>, Option<Arc<Background>>)> {
+    let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
+    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
+    let mut audit = None;
+    if loaded.config.audit.enabled {
+        let log = JsonLines::open(&audit_path(world, &loaded.config), Limits::default())?;
+        let log = Arc::new(Background::start(log).context("the audit log needs a thread")?);
+        hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
+        audit = Some(log);
+    }
+    Ok((Arc::new(hub), audit))
+}
+
+async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
+    let HttpFace { listen, insecure, tls } = face;
+    let path = |path: PathBuf| world.here().join(path);
+    let settings = HttpSettings {
+        listen,
+        allowed_hosts: hosts(config),
+        allowed_origins: config.gateway.allowed_origins.clone(),
+        tls: tls.map(|files| Tls { cert: path(files.cert), key: path(files.key) }),
+        insecure,
+        limits: limits(&config.gateway.limits),
+    };
+    http::bind(settings).await.map_err(|error| {
+        let taken = matches!(error, HttpError::Bind { .. });
+        let failure = invalid(&anyhow::Error::new(error));
+        if taken { failure.hint("`--http :0` picks a port that is free") } else { failure }
+    })
+}
+
+/// The names by which clients may call: those that are configured, and that of the public address.
+fn hosts(config: &Config) -> Vec<String> {
+    let public = config.gateway.public_url.as_deref();
+    let public = public.and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let public = public.and_then(|rest| rest.split('/').next()).map(str::to_owned);
+    config.gateway.allowed_hosts.iter().cloned().chain(public).collect()
+}
+
+fn limits(limits: &GatewayLimits) -> HttpLimits {
+    let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    HttpLimits {
+        body: usize::try_from(limits.max_body).unwrap_or(usize::MAX),
+        connections: count(limits.max_connections),
+        sessions: count(limits.max_sessions),
+        idle_session: limits.session_idle,
+        drain: DRAIN,
+        ..HttpLimits::default()
+    }
+}
+
+/// Whoever started us. They may do what the operator's rules let a client do.
+fn anonymous() -> Caller {
+    let subject = "anonymous".to_owned();
+    Caller { subject, roles: Vec::new(), caller_id: None, front: Front::Gateway }
+}
+
+/// The address as a client can use it: one that means all of ours is reached by the loopback.
+fn host(address: SocketAddr) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    let loopback: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(loopback, address.port())
+}
+
+/// A client that reads no more is gone, which is how a conversation ends.
+fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
+    let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+    match result {
+        Err(error) if !gone.contains(&error.kind()) => {
+            Err(Failure::internal(format!("the client cannot be reached: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+async fn forever_after(first: impl Future<Output = ()>) {
+    first.await;
+    std::future::pending::<()>().await;
+}
+
+fn invalid(error: &anyhow::Error) -> Failure {
+    Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
+}

@@ -1,0 +1,68 @@
+//! How a gateway ends, and that nothing is left behind.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::leftovers::wait_until_empty;
+use crate::stage::{ALL, Gateway, fixture, modern, with};
+
+#[test]
+fn a_signal_ends_it_in_time_although_a_call_never_ends_and_nothing_is_left() {
+    for (words, signal) in [("", Signal::TERM), ("--http :0", Signal::TERM), ("", Signal::INT)] {
+        let world = with(&format!("{ALL}{}", fixture("f", &["--ignore-term"])));
+        let mut gateway = Gateway::start(&world, words);
+        if words.is_empty() {
+            gateway.initialize("2025-06-18");
+            gateway.ask(
+                1,
+                "tools/call",
+                &json!({ "name": "f__echo", "arguments": { "text": "x" } }),
+            );
+        } else {
+            gateway.says("listening on ");
+        }
+        let start = Instant::now();
+        gateway.signal(signal);
+        assert_eq!(gateway.end(), Some(0), "{words}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{words}: {:?}", start.elapsed());
+        wait_until_empty(&world);
+    }
+}
+
+#[test]
+fn a_call_under_way_is_answered_before_it_ends() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut gateway = Gateway::start(&world, "");
+    gateway.ask(
+        1,
+        "tools/call",
+        &modern(json!({ "name": "f__echo", "arguments": { "text": "x" } })),
+    );
+    let params = modern(json!({ "name": "f__slow", "arguments": { "ms": 500 } }));
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    gateway.send(&call.to_string());
+    gateway.hang_up();
+    let answer = gateway.hear();
+    assert_eq!((&answer["id"], answer.get("error")), (&json!(2), None), "{answer}");
+    assert_eq!(gateway.end(), Some(0));
+    wait_until_empty(&world);
+}
+
+#[test]
+fn a_client_that_is_gone_takes_its_calls_with_it() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut gateway = Gateway::start(&world, "");
+    gateway.ask(
+        1,
+        "tools/call",
+        &modern(json!({ "name": "f__echo", "arguments": { "text": "x" } })),
+    );
+    let params = modern(json!({ "name": "f__slow", "arguments": { "ms": 600_000 } }));
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    gateway.send(&call.to_string());
+    gateway.hang_up();
+    assert_eq!(gateway.end(), Some(0));
+    wait_until_empty(&world);
+}

@@ -1,0 +1,103 @@
+//! Many clients over HTTP: what is said, and what is refused. The protocol itself is tested in the
+//! gateway's own crate.
+
+use capstan_testkit::World;
+use serde_json::{Value, json};
+
+use crate::stage::{ALL, Gateway, echoed, fixture, http, modern, with};
+
+#[test]
+fn it_says_where_it_listens_and_serves_there() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let (gateway, address) = Gateway::listening(&world, "");
+    let params = modern(json!({ "name": "f__echo", "arguments": { "text": "hi" } }));
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let head = "POST /mcp HTTP/1.1\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+                Mcp-Method: tools/call\r\nMcp-Name: f__echo";
+    let (status, body) = http(&address, head, &call.to_string());
+    assert_eq!(status, 200, "{body}");
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(echoed(&answer), "hi");
+    for path in ["/health", "/ready", "/metrics"] {
+        assert_eq!(http(&address, &format!("GET {path} HTTP/1.1"), "").0, 200, "{path}");
+    }
+    drop(gateway);
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_unless_one_insists() {
+    for (words, config) in [
+        ("serve --http 0.0.0.0:0", ""),
+        ("serve --http [::]:0", ""),
+        ("serve --http", "[gateway]\nlisten = \"0.0.0.0:0\"\n"),
+    ] {
+        let world = with(config);
+        let ended = world.capstan(words.split(' ')).run();
+        assert_eq!(ended.status, Some(2), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains("can be reached from other machines"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("--insecure"), "{}", ended.stderr);
+    }
+    let world = World::new();
+    let gateway = Gateway::start(&world, "--http 0.0.0.0:0 --insecure");
+    gateway.says("listening on http://");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = format!("serve --http {}", taken.local_addr().unwrap());
+    let auth = r#"{"mcpServers":{},"serverAuth":{"provider":"bearer"}}"#;
+    for (words, code, piece) in [
+        ("serve --insecure", 2, "--http"),
+        ("serve --http :0 --tls-cert c.pem", 2, "--tls-key"),
+        ("serve --http :0 --tls-cert c.pem --tls-key k.pem", 3, "c.pem"),
+        ("serve --http example.com:80", 2, "not an address"),
+        (taken.as_str(), 3, "cannot listen"),
+        ("serve --http :0 --config avelino:auth.json", 3, "serverAuth"),
+        ("serve --log-format xml", 2, "text"),
+    ] {
+        let world = World::new();
+        world.write("project/auth.json", auth);
+        let ended = world.capstan(words.split(' ')).run();
+        assert_eq!(ended.status, Some(code), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(piece), "{words}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{words}");
+    }
+}
+
+#[test]
+fn the_configuration_says_where_and_the_command_line_knows_better() {
+    let world = with("[gateway]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://h.example\"\n");
+    let gateway = Gateway::start(&world, "--http");
+    assert_ne!(gateway.says("listening on "), "listening on http://127.0.0.1:8080/mcp");
+    let gateway = Gateway::start(&world, "--http [::1]:0");
+    assert!(gateway.says("listening on ").starts_with("listening on http://[::1]:"));
+}
+
+#[test]
+fn the_command_of_the_readme_ends_with_an_endpoint_tools_and_a_configuration() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md"));
+    let readme = readme.unwrap();
+    let first = readme.lines().find(|line| line.starts_with("cargo run")).unwrap();
+    assert!(first.contains("serve --http --demo"), "{first}");
+    let world = World::new();
+    let gateway = Gateway::start(&world, "--http :0 --demo");
+    let mut shown = Vec::new();
+    while shown.last().is_none_or(|line: &String| line != "Ctrl-C ends it") {
+        shown.push(gateway.says(""));
+    }
+    let text = shown.join("\n");
+    let port = text.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    insta::assert_snapshot!("readme", text.replace(port, "PORT"));
+}
+
+#[test]
+fn the_log_can_be_json() {
+    let world = with(&format!("{ALL}{}", fixture("dead", &["--exit", "3"])));
+    let mut gateway = Gateway::start(&world, "--log-format json --debug");
+    gateway.initialize("2025-06-18");
+    gateway.hang_up();
+    let line = gateway.says("{");
+    let entry: Value = serde_json::from_str(&line).unwrap();
+    assert!(entry["level"].is_string() && entry["timestamp"].is_string(), "{line}");
+}

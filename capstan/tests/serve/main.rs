@@ -1,0 +1,14 @@
+//! The gateway from outside: the real binary, real servers, real clients.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(clippy::indexing_slicing, reason = "clippy exempts test functions, not their helpers")]
+
+#[path = "../leftovers/mod.rs"]
+mod leftovers;
+mod stage;
+mod stdio;
+mod streams;
+mod peer;
+mod http;
+mod ending;
+mod servers;

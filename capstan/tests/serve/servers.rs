@@ -1,0 +1,38 @@
+//! What the gateway makes of its servers.
+
+use serde_json::{Value, json};
+
+use crate::stage::{ALL, Gateway, echoed, fixture, tool_names, with};
+
+#[test]
+fn c12_two_servers_in_trouble_and_the_third_is_usable() {
+    let bad = "[servers.bad]\ncommand = \"capstan-no-such-program\"\n";
+    let hanging = fixture("hanging", &["--silent"]);
+    let world = with(&format!("{ALL}{bad}{hanging}{}", fixture("good", &[])));
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-06-18");
+    let tools = gateway.ask(1, "tools/list", &json!({}));
+    let names = tool_names(&tools);
+    assert!(names.contains(&"good__echo".to_owned()), "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("good__")), "{names:?}");
+    let call = json!({ "name": "good__echo", "arguments": { "text": "hi" } });
+    assert_eq!(echoed(&gateway.ask(2, "tools/call", &call)), "hi");
+    let call = json!({ "name": "bad__echo", "arguments": {} });
+    let refused = gateway.ask(3, "tools/call", &call);
+    assert!(refused.get("error").is_some() || refused["result"]["isError"] == true, "{refused}");
+}
+
+#[test]
+fn c48_instructions_are_labelled_and_in_the_order_of_their_servers() {
+    let b = fixture("b", &["--instructions", "Second."]);
+    let a = fixture("a", &["--instructions", "First."]);
+    let world = with(&format!("{ALL}{b}{a}"));
+    let mut gateway = Gateway::start(&world, "");
+    // Servers that are known by now have said who they are.
+    gateway.initialize("2025-06-18");
+    gateway.ask(1, "tools/list", &json!({}));
+    let hello: Value = gateway.initialize("2025-06-18");
+    let expected = "Instructions of the server `a`:\nFirst.\n\n\
+                    Instructions of the server `b`:\nSecond.";
+    assert_eq!(hello["instructions"], expected);
+}

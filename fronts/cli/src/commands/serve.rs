@@ -1,0 +1,201 @@
+//! `capstan serve`: all servers behind one endpoint, for other programs.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use capstan_config::{Gateway, Problem};
+use capstan_hub::Hub;
+use capstan_hub::ports::Listing;
+use capstan_model::Front;
+use serde_json::json;
+
+use super::tools::tell_missing;
+use crate::args::{ServeArgs, WaitArgs};
+use crate::clean::one_line;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::{Face, HttpFace, Ready, Serving, Setup, TlsFiles};
+use crate::print::{stderr_is_terminal, stderr_width, stdin_is_terminal};
+use crate::table::table;
+
+/// Where to listen when nobody says otherwise.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// How many tools are shown.
+const SHOWN: usize = 20;
+
+/// How much of a description is shown, in columns.
+const DESCRIPTION: usize = 72;
+
+pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let face = match &args.http {
+        None => Face::Stdio,
+        Some(address) => Face::Http(http(&setup, address.as_deref(), args)?),
+    };
+    if face == Face::Stdio && stdin_is_terminal() {
+        context.print.note("serving one client on stdin and stdout, until Ctrl-D");
+        context.print.hint("`capstan serve --http` listens on an address instead");
+    }
+    let public_url = setup.loaded.config.gateway.public_url.clone();
+    let serving = Serving {
+        face,
+        stop: Box::pin(crate::interrupted()),
+        ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
+    };
+    context.host.serve(&setup, &context.options, serving).await?;
+    Ok(Exit::Ok)
+}
+
+/// How HTTP is served: as the command line says, else as the configuration does.
+fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFace, Failure> {
+    refuse_unsupported(setup)?;
+    let gateway = &setup.loaded.config.gateway;
+    let listen = match (address, &gateway.listen) {
+        (Some(address), _) => parse(address)?,
+        (None, Some(address)) => {
+            let located = |failure: Failure| Failure {
+                message: format!("`gateway.listen`: {}", failure.message),
+                exit: Exit::Config,
+                ..failure
+            };
+            parse(address).map_err(located)?
+        }
+        (None, None) => USUAL,
+    };
+    if !listen.ip().to_canonical().is_loopback() && !args.insecure {
+        let message = format!(
+            "{listen} can be reached from other machines, and callers are not asked who they are"
+        );
+        return Err(Failure::usage(message).hint(
+            "listen on 127.0.0.1, behind something that asks; or add `--insecure` if whoever \
+             reaches the address may use every server",
+        ));
+    }
+    Ok(HttpFace { listen, insecure: args.insecure, tls: tls(gateway, args) })
+}
+
+/// A file that asks for auth must not lead to a gateway without it.
+fn refuse_unsupported(setup: &Setup) -> Result<(), Failure> {
+    let unapproved = |problem: &Problem| {
+        let place = problem.place.as_ref();
+        let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
+        file.is_some_and(|file| !file.approved)
+    };
+    let heard = setup.loaded.gateway.iter().filter(|problem| !unapproved(problem));
+    let problems: Vec<Problem> = heard.cloned().collect();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::config(problems, setup.files.to_vec());
+    let message = "the configuration asks for what this gateway cannot do".to_owned();
+    Err(Failure { message, ..failure })
+}
+
+fn tls(gateway: &Gateway, args: &ServeArgs) -> Option<TlsFiles> {
+    let files = |cert: &PathBuf, key: &PathBuf| TlsFiles { cert: cert.clone(), key: key.clone() };
+    match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(files(cert, key)),
+        _ => match (&gateway.tls_cert, &gateway.tls_key) {
+            (Some(cert), Some(key)) => Some(files(&cert.into(), &key.into())),
+            _ => None,
+        },
+    }
+}
+
+/// Reads an address: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`, `8080`, `0.0.0.0`.
+fn parse(text: &str) -> Result<SocketAddr, Failure> {
+    let text = text.trim();
+    let here = |port: &str| port.parse().ok().map(|port| SocketAddr::new(USUAL.ip(), port));
+    let local = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    let alone = |text: &str| text.parse().ok().map(|ip| SocketAddr::new(ip, USUAL.port()));
+    let address = text.parse().ok().or_else(|| here(local)).or_else(|| alone(text));
+    let address = address.or_else(|| (text == "localhost").then_some(USUAL));
+    address.ok_or_else(|| {
+        Failure::usage(format!("`{text}` is not an address to listen on"))
+            .hint("write `127.0.0.1:8080`, `:8080` for a port of this machine, or `:0` for any")
+    })
+}
+
+/// Says where the gateway is, and to whoever watches what there is and how to use it.
+async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
+    context.print.note(&format!("listening on {}", ready.url));
+    if !stderr_is_terminal() && !context.options.demo {
+        return;
+    }
+    let hub = &ready.hub;
+    let patience = Context::patience(&WaitArgs::default());
+    let gathered = hub.gather(Listing::Tools, patience, &mut |_| {}).await;
+    let tools = hub.visible_tools(&gathered, Front::Gateway);
+    let rows: Vec<Vec<String>> = tools
+        .iter()
+        .take(SHOWN)
+        .map(|tool| {
+            let first = tool.description.lines().next().unwrap_or_default();
+            vec![tool.id.to_string(), tool.effect.as_str().to_owned(), one_line(first, DESCRIPTION)]
+        })
+        .collect();
+    if !rows.is_empty() {
+        let headers = ["TOOL", "EFFECT", "DESCRIPTION"];
+        context.print.note(&format!("\n{}", table(&headers, &rows, stderr_width())));
+    }
+    if let Some(more) = tools.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        context.print.note(&format!("… and {more} more; `capstan tools` shows all"));
+    }
+    tell_missing(context, hub, &gathered);
+    tell_how(context, hub, &public_url.as_deref().map_or(ready.url, endpoint));
+}
+
+/// Says how a client is told of the gateway.
+fn tell_how(context: &Context, hub: &Hub, url: &str) {
+    let server = json!({ "mcpServers": { "capstan": { "type": "http", "url": url } } });
+    let text = serde_json::to_string_pretty(&server).unwrap_or_default();
+    context.print.note(&format!("\nfor the configuration of a client:\n\n{text}\n"));
+    context.print.note("or, for Claude Code:\n");
+    context.print.note(&format!("  claude mcp add --transport http capstan {url}\n"));
+    if let Some(server) = hub.backends.keys().next()
+        && let Some(base) = url.strip_suffix("/mcp")
+    {
+        context.print.note(&format!("one server alone is at {base}/servers/{server}/mcp"));
+    }
+    context.print.note("Ctrl-C ends it");
+}
+
+/// The endpoint at an address that may or may not name it.
+fn endpoint(url: &str) -> String {
+    let base = url.trim_end_matches('/');
+    if base.ends_with("/mcp") { base.to_owned() } else { format!("{base}/mcp") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_can_be_written_in_many_ways_and_is_of_this_machine_unless_it_says_otherwise() {
+        for (text, expected) in [
+            ("127.0.0.1:9090", "127.0.0.1:9090"),
+            (":9090", "127.0.0.1:9090"),
+            ("9090", "127.0.0.1:9090"),
+            (":0", "127.0.0.1:0"),
+            ("localhost:9090", "127.0.0.1:9090"),
+            ("localhost", "127.0.0.1:8080"),
+            ("0.0.0.0", "0.0.0.0:8080"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:1", "[::1]:1"),
+            ("::1", "[::1]:8080"),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), expected, "{text}");
+        }
+        for text in ["", ":", "example.com:80", ":99999", "http://127.0.0.1:80", "1.2.3:4", "-1"] {
+            assert_eq!(parse(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_public_address_need_not_name_the_endpoint() {
+        for url in ["https://h", "https://h/", "https://h/mcp", "https://h/mcp/"] {
+            assert_eq!(endpoint(url), "https://h/mcp", "{url}");
+        }
+    }
+}
