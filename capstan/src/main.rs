@@ -7,6 +7,7 @@ mod assemble;
 mod policy;
 mod demo;
 mod host;
+mod telemetry;
 mod serve;
 
 use std::ffi::OsString;

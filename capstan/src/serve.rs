@@ -19,6 +19,7 @@ use capstan_hub::ports::AuditLog;
 use capstan_model::{Caller, Front};
 
 use crate::assemble::{self, Approve, audit_path};
+use crate::telemetry::Watch;
 use crate::world::World;
 
 /// How many questions of servers may be open, at least: there are many clients to answer them.
@@ -40,8 +41,14 @@ pub(crate) async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
-    let gateway = Gateway::new(Arc::clone(&hub));
+    let (mut hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
+    let watch = Watch::start(world);
+    watch.follow(&mut hub);
+    let hub = Arc::new(hub);
+    let gateway = Gateway::watched(Arc::clone(&hub), watch.tracer());
+    watch.count(&gateway);
+    // What it has counted is told once more when it is over.
+    let counted = Arc::clone(&gateway);
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();
@@ -58,7 +65,10 @@ pub(crate) async fn serve(
             Ok(())
         }
     };
-    hub.close().await;
+    // At the same time, and beside the runtime: neither has time to wait for the other.
+    let told = tokio::task::spawn_blocking(move || watch.end());
+    let ((), told) = tokio::join!(hub.close(), told);
+    drop((told, counted));
     if let Some(audit) = audit {
         audit.close();
     }
@@ -70,7 +80,7 @@ fn hub(
     world: &World,
     loaded: &Loaded,
     approve: Approve,
-) -> anyhow::Result<(Arc<Hub>, Option<Arc<Background>>)> {
+) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
     let mut audit = None;
@@ -80,7 +90,7 @@ fn hub(
         hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
         audit = Some(log);
     }
-    Ok((Arc::new(hub), audit))
+    Ok((hub, audit))
 }
 
 async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
