@@ -12,7 +12,7 @@ use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
-    is_secret_name, mask_arguments,
+    is_secret_name, mask_arguments, mask_url,
 };
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
@@ -165,7 +165,7 @@ impl Assembly<'_> {
             command: program.command.clone(),
             args: program.args.clone(),
             environment: self.environment(program),
-            secrets: self.secrets(program),
+            secrets: self.secrets(entry, program),
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -185,11 +185,12 @@ impl Assembly<'_> {
         prefer: Prefer,
     ) -> HttpSettings {
         let headers = remote.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let in_url = url_secrets(&remote.url).into_iter().map(Secret::new);
         HttpSettings {
             name: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
             headers: headers.collect(),
-            secrets: Vec::new(),
+            secrets: entry.secrets.iter().cloned().chain(in_url).collect(),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
@@ -223,14 +224,15 @@ impl Assembly<'_> {
     }
 
     /// What is masked in whatever the server says: what it was given, and what it may have found.
-    fn secrets(&self, program: &Program) -> Vec<Secret<String>> {
+    fn secrets(&self, entry: &ServerEntry, program: &Program) -> Vec<Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
         let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
         let ours = ours.map(|(_, value)| Secret::new(value.clone()));
         let words = || program.args.iter().map(String::as_str);
         let hidden = words().zip(mask_arguments(words()));
         let hidden = hidden.filter_map(|(word, shown)| hidden_part(word, &shown)).map(Secret::new);
-        program.env.values().cloned().chain(ours).chain(hidden).collect()
+        let given = program.env.values().chain(&entry.secrets).cloned();
+        given.chain(ours).chain(hidden).collect()
     }
 
     fn roots(&self, server: &Server) -> Vec<Root> {
@@ -262,6 +264,29 @@ fn sse(remote: &Remote) -> Prefer {
         Fallback::Never => Prefer::Sse,
         Fallback::OtherTransport => Prefer::SseThenHttp,
     }
+}
+
+/// The parts of an address that are not shown, as they are written there: what stands before the
+/// host, and whatever else [`mask_url`] hides.
+fn url_secrets(url: &str) -> Vec<String> {
+    let Some((_, rest)) = url.split_once("://") else { return Vec::new() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let mut secrets = Vec::new();
+    if let Some((login, _)) = authority.rsplit_once('@') {
+        secrets.push(login.to_owned());
+        // The name alone is no secret, but a token may stand in its place.
+        secrets.push(login.split_once(':').map_or(login, |(_, password)| password).to_owned());
+    }
+    for part in path.split(['/', '?', '&', '#']).filter(|part| !part.is_empty()) {
+        let shown = mask_url(&format!("x://h/{part}"));
+        let shown = shown.strip_prefix("x://h/").unwrap_or_default();
+        secrets.extend(hidden_part(part, shown));
+        if let (Some((_, value)), MASK) = (part.split_once('='), shown) {
+            secrets.push(value.to_owned());
+        }
+    }
+    secrets
 }
 
 /// The part of an argument that is not shown.
@@ -305,6 +330,22 @@ mod tests {
         assert_eq!(hidden("https://me:pw@h", "https://***@h"), "me:pw");
         assert_eq!(hidden("u://a@h?key=b", "u://***@h?key=***"), "u://a@h?key=b");
         assert_eq!(hidden_part("--verbose", "--verbose"), None);
+    }
+
+    #[test]
+    fn the_secrets_of_an_address_are_found() {
+        let long = "a1".repeat(20);
+        for (url, expected) in [
+            ("https://h/mcp?page=2#top", &[][..]),
+            ("https://me:pw@h:8080/mcp", &["me:pw", "pw"]),
+            ("https://ghp_token@h", &["ghp_token", "ghp_token"]),
+            ("https://h/mcp?a=b&api_key=s3cr3t&x", &["s3cr3t"]),
+            (&format!("https://h/{long}/mcp"), &[&long]),
+            (&format!("https://h/mcp?k={long}"), &[&format!("k={long}"), &long]),
+            ("unix:///run/mcp.sock:/mcp", &[]),
+        ] {
+            assert_eq!(url_secrets(url), expected, "{url}");
+        }
     }
 
     #[test]

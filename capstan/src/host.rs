@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::assemble::{self, Approve, audit_path};
 use crate::clock::SystemClock;
 use crate::demo;
+use crate::packages;
 use crate::serve;
 use crate::world::World;
 
@@ -88,6 +89,10 @@ impl LocalHost {
         }
         let mut sources = Vec::new();
         for file in self.files(options)? {
+            if packages::is_package(&file) {
+                sources.extend(packages::read(&file, self.world.cache())?);
+                continue;
+            }
             match self.read(&file)? {
                 Some(source) => sources.push(source),
                 // A file that somebody named must be there.
@@ -345,12 +350,15 @@ fn row(row: &Row) -> AuditRow {
     }
 }
 
-fn read_file(path: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn read_file(path: &Path) -> Result<Option<String>, Failure> {
     capstan_files::read_bounded(path, MAX_SIZE).map_err(|error| file_failure(&error))
 }
 
 /// The error with its causes, and what to do about it.
-fn explained(error: &(dyn std::error::Error + 'static), hint: Option<String>) -> Failure {
+pub(crate) fn explained(
+    error: &(dyn std::error::Error + 'static),
+    hint: Option<String>,
+) -> Failure {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

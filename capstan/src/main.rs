@@ -6,6 +6,7 @@ mod logs;
 mod assemble;
 mod policy;
 mod demo;
+mod packages;
 mod host;
 mod telemetry;
 mod serve;

@@ -1,5 +1,7 @@
 //! Runs the gateway: a hub for other programs, and the face by which they reach it.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,10 +18,11 @@ use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tl
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::AuditLog;
-use capstan_model::{Caller, Front};
+use capstan_model::{Caller, Front, ServerState};
+use futures::future::join;
 
 use crate::assemble::{self, Approve, audit_path};
-use crate::telemetry::Watch;
+use crate::telemetry::Telemetry;
 use crate::world::World;
 
 /// How many questions of servers may be open, at least: there are many clients to answer them.
@@ -27,6 +30,9 @@ const MIN_QUESTIONS: usize = 256;
 
 /// How long requests may take to end when we stop; what is left of ten seconds is for the servers.
 const DRAIN: Duration = Duration::from_secs(8);
+
+/// How often it is looked how the servers are.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
@@ -42,17 +48,23 @@ pub(crate) async fn serve(
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
     let (mut hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
-    let watch = Watch::start(world);
-    watch.follow(&mut hub);
+    let telemetry = Telemetry::start(world);
+    telemetry.follow(&mut hub);
     let hub = Arc::new(hub);
-    let gateway = Gateway::watched(Arc::clone(&hub), watch.tracer());
-    watch.count(&gateway);
+    let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer());
+    telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
+    let watched = watch(&hub);
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();
-            unless_gone(stdio::serve(gateway, Arc::new(anonymous()), streams, stop).await)
+            let served = stdio::serve(gateway, Arc::new(anonymous()), streams, stop);
+            tokio::select! {
+                biased;
+                served = served => unless_gone(served),
+                never = watched => match never {},
+            }
         }
         Some(bound) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
@@ -60,13 +72,13 @@ pub(crate) async fn serve(
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
-                () = forever_after(announced) => {}
+                (never, ()) = join(watched, announced) => match never {},
             }
             Ok(())
         }
     };
     // At the same time, and beside the runtime: neither has time to wait for the other.
-    let told = tokio::task::spawn_blocking(move || watch.end());
+    let told = tokio::task::spawn_blocking(move || telemetry.end());
     let ((), told) = tokio::join!(hub.close(), told);
     drop((told, counted));
     if let Some(audit) = audit {
@@ -160,9 +172,22 @@ fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-async fn forever_after(first: impl Future<Output = ()>) {
-    first.await;
-    std::future::pending::<()>().await;
+/// Tells of servers that have failed, each time that one does.
+async fn watch(hub: &Hub) -> Infallible {
+    let mut failed = HashSet::new();
+    loop {
+        for (name, backend) in &hub.backends {
+            let ServerState::Failed(reason) = backend.state() else {
+                failed.remove(name);
+                continue;
+            };
+            if failed.insert(name.clone()) {
+                // As a debug text: it may quote what the server wrote.
+                tracing::warn!(server = %name, ?reason, "a server cannot be used");
+            }
+        }
+        tokio::time::sleep(WATCH).await;
+    }
 }
 
 fn invalid(error: &anyhow::Error) -> Failure {

@@ -6,21 +6,21 @@ use capstan_gateway::{Gateway, Readings};
 use capstan_hub::Hub;
 use capstan_hub::ports::Backend;
 use capstan_hub::trace::Tracer;
-use capstan_telemetry::{Followed, Point, Series, Settings, Sort, Telemetry};
+use capstan_telemetry::{Followed, Point, Series, Settings, Sort};
 use tracing::error;
 
 use crate::world::World;
 
 /// Telemetry, as far as it is switched on.
-pub(crate) struct Watch(Option<Telemetry>);
+pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
 
-// === impl Watch ===
+// === impl Telemetry ===
 
-impl Watch {
+impl Telemetry {
     /// Reads the switches. What is wrong with them is logged, and no reason not to serve.
     pub(crate) fn start(world: &World) -> Self {
         let settings = Settings::read(&|name| world.variable(name));
-        let telemetry = Telemetry::start(&settings).unwrap_or_else(|failed| {
+        let telemetry = capstan_telemetry::Telemetry::start(&settings).unwrap_or_else(|failed| {
             let failed = anyhow::Error::new(failed);
             error!("no telemetry is sent: {failed:#}");
             None
@@ -30,7 +30,7 @@ impl Watch {
 
     /// Who watches the calls, if anybody does.
     pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
-        self.0.as_ref().map(Telemetry::tracer)
+        self.0.as_ref().map(capstan_telemetry::Telemetry::tracer)
     }
 
     /// Watches the servers of a hub.

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capstan_model::ServerName;
@@ -43,6 +43,8 @@ pub(crate) struct Connector {
     terms: Arc<Terms>,
     /// Outlives a connection, so that what it keeps open is used by the next.
     web: OnceCell<Web>,
+    /// The transport over HTTP that worked last, which is tried first from then on.
+    worked: Mutex<Option<Way>>,
 }
 
 /// Where a server on the web is.
@@ -65,7 +67,7 @@ enum Way {
 impl Connector {
     pub(crate) fn new(settings: Settings) -> Self {
         let terms = Arc::new(settings.terms());
-        Self { settings, terms, web: OnceCell::new() }
+        Self { settings, terms, web: OnceCell::new(), worked: Mutex::default() }
     }
 
     pub(crate) fn name(&self) -> ServerName {
@@ -134,11 +136,18 @@ impl Connector {
         settings: &HttpSettings,
         watched: &Watched,
     ) -> Result<Arc<Session>, HandshakeError> {
-        let (first, second) = match settings.prefer {
-            Prefer::Http => (Way::Streamable, None),
-            Prefer::HttpThenSse => (Way::Streamable, Some(Way::Sse)),
-            Prefer::SseThenHttp => (Way::Sse, Some(Way::Streamable)),
-            Prefer::Sse => (Way::Sse, None),
+        let worked = *self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, second) = match (settings.prefer, worked) {
+            (Prefer::Http, _) => (Way::Streamable, None),
+            (Prefer::Sse, _) => (Way::Sse, None),
+            (Prefer::HttpThenSse, None)
+            | (Prefer::HttpThenSse | Prefer::SseThenHttp, Some(Way::Streamable)) => {
+                (Way::Streamable, Some(Way::Sse))
+            }
+            (Prefer::SseThenHttp, None)
+            | (Prefer::HttpThenSse | Prefer::SseThenHttp, Some(Way::Sse)) => {
+                (Way::Sse, Some(Way::Streamable))
+            }
         };
         let fault = match (self.reach(settings, watched, first).await, second) {
             (Err(HandshakeError::Failed(fault)), Some(_)) if is_other_way(&fault, first) => fault,
@@ -183,6 +192,7 @@ impl Connector {
             }
         };
         let hello = shake_hands(&*channel, &self.terms, era).await?;
+        *self.worked.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
         Ok(Arc::new(Session::new(Arc::clone(&self.terms), channel, hello, asked, lists)))
     }
 

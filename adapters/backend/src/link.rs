@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capstan_wire::Reply;
-use futures::StreamExt;
 use futures::stream;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::alive::Living;
@@ -24,6 +25,9 @@ use crate::web::{Web, WebError};
 
 /// Messages of ours that nobody waits for, on the way at the same time.
 const MAX_POSTS: usize = 16;
+
+/// How long those that are on the way when we end may take to arrive.
+const LAST_POSTS: Duration = Duration::from_secs(2);
 
 /// What a channel over HTTP is made of.
 pub(crate) struct Opening {
@@ -54,10 +58,18 @@ pub(crate) struct Link {
 /// A new link and what is needed to serve it.
 pub(crate) struct Parts {
     pub(crate) link: Link,
-    /// What is to be sent without anybody waiting for it.
-    pub(crate) outgoing: mpsc::Receiver<Vec<u8>>,
+    pub(crate) posts: Posts,
     pub(crate) minding: Minding,
     pub(crate) stop: Stop,
+}
+
+/// What is to be sent without anybody waiting for it.
+pub(crate) struct Posts {
+    queue: mpsc::Receiver<Vec<u8>>,
+    /// Says that what is queued is the last of it.
+    last: oneshot::Receiver<()>,
+    /// Dropped when all of it is sent.
+    _sent: oneshot::Sender<()>,
 }
 
 /// Waits for the end of a link.
@@ -65,6 +77,9 @@ pub(crate) struct Minding {
     living: Living,
     watched: Watched,
     stopped: oneshot::Receiver<()>,
+    /// Dropped when nothing more is to be posted.
+    last: oneshot::Sender<()>,
+    sent: oneshot::Receiver<()>,
 }
 
 /// Ends the link when it is dropped.
@@ -84,8 +99,9 @@ struct Abandon<'a> {
 impl Link {
     pub(crate) fn open(opening: Opening) -> Parts {
         let Opening { web, asked, changed, living, watched, limit } = opening;
-        let (out, outgoing) = Outbox::new(&asked.server, &watched.masker);
+        let (out, queue) = Outbox::new(&asked.server, &watched.masker);
         let (stop, stopped) = oneshot::channel();
+        let ((last, is_last), (sent, is_sent)) = (oneshot::channel(), oneshot::channel());
         let pending = Arc::new(Pending::default());
         let link = Self {
             web,
@@ -98,8 +114,9 @@ impl Link {
             mourned: AtomicBool::new(false),
             tasks: Mutex::default(),
         };
-        let minding = Minding { living, watched, stopped };
-        Parts { link, outgoing, minding, stop: Stop { _stop: stop } }
+        let minding = Minding { living, watched, stopped, last, sent: is_sent };
+        let posts = Posts { queue, last: is_last, _sent: sent };
+        Parts { link, posts, minding, stop: Stop { _stop: stop } }
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -207,6 +224,27 @@ impl Link {
     }
 }
 
+// === impl Posts ===
+
+impl Posts {
+    /// Sends what is queued, each message on its own, until the link ends.
+    pub(crate) async fn send<F: Future<Output = ()>>(self, post: impl Fn(Vec<u8>) -> F) {
+        let Self { queue, last, _sent } = self;
+        let lines = stream::unfold((queue, last.fuse()), |(mut queue, mut last)| async {
+            let line = tokio::select! {
+                biased;
+                line = queue.recv() => line,
+                _ = &mut last => {
+                    queue.close();
+                    queue.recv().await
+                }
+            };
+            line.map(|line| (line, (queue, last)))
+        });
+        lines.for_each_concurrent(MAX_POSTS, post).await;
+    }
+}
+
 // === impl Minding ===
 
 impl Minding {
@@ -218,23 +256,17 @@ impl Minding {
             _ = self.stopped => true,
             () = self.watched.alive.closing() => true,
         };
+        if is_ours {
+            // Whoever ends while a call is on the way has just taken it back; that must arrive.
+            drop(self.last);
+            drop(timeout(LAST_POSTS, self.sent).await);
+        }
         link.lose(Fault::Unreachable(STOPPED.to_owned()));
         if is_ours {
             goodbye.await;
         }
         drop(self.living);
     }
-}
-
-/// Sends what is queued, each message on its own, until the link ends.
-pub(crate) async fn post_all<F: Future<Output = ()>>(
-    outgoing: mpsc::Receiver<Vec<u8>>,
-    post: impl Fn(Vec<u8>) -> F,
-) {
-    let lines = stream::unfold(outgoing, |mut outgoing| async {
-        outgoing.recv().await.map(|line| (line, outgoing))
-    });
-    lines.for_each_concurrent(MAX_POSTS, post).await;
 }
 
 // === impl Abandon ===

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use capstan_model::{Secret, ServerName};
+use reqwest::Url;
 
 /// How to start a server and how to talk to it.
 #[derive(Clone, Debug)]
@@ -177,10 +180,35 @@ impl Settings {
                 let tokens: Vec<String> = words.map(|(_, token)| token.to_owned()).collect();
                 secrets.extend(tokens);
                 secrets.extend(http.secrets.iter().map(reveal));
+                secrets.extend(login(http.url.reveal()));
                 secrets
             }
         }
     }
+}
+
+/// The login in an address, as it is sent and as it is meant.
+fn login(url: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(url) else { return Vec::new() };
+    let Some(password) = url.password() else { return Vec::new() };
+    let (name, password) = (decoded(url.username()), decoded(password));
+    let sent = BASE64_STANDARD.encode([&name[..], b":", &password].concat());
+    vec![sent, String::from_utf8_lossy(&password).into_owned()]
+}
+
+/// A part of an address without the escapes in it.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let escape = piece.split_at_checked(2);
+        let escape =
+            escape.and_then(|(code, rest)| Some((u8::from_str_radix(code, 16).ok()?, rest)));
+        let (byte, rest) = escape.unwrap_or((b'%', piece));
+        bytes.push(byte);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
 }
 
 impl From<StdioSettings> for Settings {
@@ -192,5 +220,19 @@ impl From<StdioSettings> for Settings {
 impl From<HttpSettings> for Settings {
     fn from(settings: HttpSettings) -> Self {
         Self::Http(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_known_as_it_is_sent_and_as_it_is_meant() {
+        assert_eq!(login("https://me:p%40ss@h/"), ["bWU6cEBzcw==", "p@ss"]);
+        assert_eq!(login("https://me:100%25%@h/"), ["bWU6MTAwJSU=", "100%%"]);
+        for none in ["https://h/", "https://me@h/", "unix:///s:/mcp", "nothing"] {
+            assert!(login(none).is_empty(), "{none}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::channel::{Channel, Request, RequestError};
 use crate::connection::cancelled;
 use crate::events::Events;
 use crate::fault::Fault;
-use crate::link::{Link, Opening, Parts, Stop, post_all};
+use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::web::{Body, Order, Web, WebError};
 
@@ -39,10 +39,10 @@ impl SseChannel {
     pub(crate) async fn open(opening: Opening) -> Result<Self, Fault> {
         let mut events = open_stream(&opening.web).await?;
         let endpoint = find_endpoint(&opening.web, &mut events).await?;
-        let Parts { link, outgoing, minding, stop } = Link::open(opening);
+        let Parts { link, posts, minding, stop } = Link::open(opening);
         let sse = Arc::new(Sse { link, endpoint });
         let poster = Arc::clone(&sse);
-        sse.link.spawn(post_all(outgoing, move |line| {
+        sse.link.spawn(posts.send(move |line| {
             let sse = Arc::clone(&poster);
             async move { sse.post_in_time(line).await }
         }));

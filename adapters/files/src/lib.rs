@@ -1,8 +1,8 @@
 //! Reading and atomically replacing files.
 //!
 //! [`read`] reads a file whole within a bound, [`edit()`] replaces one so that whoever looks, at any
-//! moment and after any crash, sees the old text or the new one, and [`approvals`] remembers which
-//! project files the operator has agreed to.
+//! moment and after any crash, sees the old text or the new one, [`approvals`] remembers which
+//! project files the operator has agreed to, and [`bundle`] unpacks archives.
 //!
 //! Everything here blocks: call it from a thread that may wait.
 
@@ -10,9 +10,11 @@ pub mod error;
 pub mod read;
 pub mod edit;
 pub mod approvals;
+pub mod bundle;
 mod lock;
 
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
+pub use bundle::{BundleError, BundleFault, BundleLimits, unpack};
 pub use edit::{Change, EditFileError, Edited, edit};
 pub use error::FileError;
 pub use read::{MAX_SIZE, read_bounded};

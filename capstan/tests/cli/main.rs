@@ -20,6 +20,7 @@ mod config;
 mod dialects;
 mod secrets;
 mod logs;
+mod packages;
 mod audit;
 mod doctor;
 mod why;

@@ -15,11 +15,14 @@ fn a_signal_ends_it_in_time_although_a_call_never_ends_and_nothing_is_left() {
         let mut gateway = Gateway::start(&world, words);
         if words.is_empty() {
             gateway.initialize("2025-06-18");
-            gateway.ask(
-                1,
-                "tools/call",
-                &json!({ "name": "f__echo", "arguments": { "text": "x" } }),
-            );
+            let echo = json!({ "name": "f__echo", "arguments": { "text": "x" } });
+            gateway.ask(1, "tools/call", &echo);
+            let params = json!({ "name": "f__hang", "arguments": {} });
+            let hang =
+                json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+            gateway.send(&hang.to_string());
+            // What comes behind it has been taken when this is answered.
+            gateway.ask(3, "ping", &json!({}));
         } else {
             gateway.says("listening on ");
         }

@@ -7,7 +7,7 @@ use crate::stage::{ALL, Gateway, echoed, fixture, tool_names, with};
 #[test]
 fn c12_two_servers_in_trouble_and_the_third_is_usable() {
     let bad = "[servers.bad]\ncommand = \"capstan-no-such-program\"\n";
-    let hanging = fixture("hanging", &["--silent"]);
+    let hanging = format!("{}startup_timeout = \"1s\"\n", fixture("hanging", &["--silent"]));
     let world = with(&format!("{ALL}{bad}{hanging}{}", fixture("good", &[])));
     let mut gateway = Gateway::start(&world, "");
     gateway.initialize("2025-06-18");
@@ -20,6 +20,12 @@ fn c12_two_servers_in_trouble_and_the_third_is_usable() {
     let call = json!({ "name": "bad__echo", "arguments": {} });
     let refused = gateway.ask(3, "tools/call", &call);
     assert!(refused.get("error").is_some() || refused["result"]["isError"] == true, "{refused}");
+    for server in ["server=bad", "server=hanging"] {
+        let warning = gateway.says(server);
+        assert!(warning.contains("WARN") && warning.contains("cannot be used"), "{warning}");
+    }
+    gateway.hang_up();
+    assert_eq!(gateway.end(), Some(0));
 }
 
 #[test]

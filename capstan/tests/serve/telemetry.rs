@@ -156,9 +156,9 @@ fn an_endpoint_that_makes_no_sense_or_is_not_there_does_not_keep_it_from_serving
     // Nobody listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for endpoint in ["http://[", &format!("http://{gone}")] {
-        call(&with(&format!("{ALL}{}", fixture("f", &[]))), &[(
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            endpoint,
-        )]);
+        call(
+            &with(&format!("{ALL}{}", fixture("f", &[]))),
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)],
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Configuration, text to meaning.
 //!
-//! Read in this order: [`source`] says what a file is, `syntax` reads its text into a tree that
+//! Read in this order: [`source`] says what a file is and
+//! [`plugin`] what it may belong to, `syntax` reads its text into a tree that
 //! remembers places, [`dialect`] puts the words of other programs into ours, `expand` puts
 //! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
@@ -10,6 +11,7 @@
 //! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
 
 pub mod source;
+pub mod plugin;
 pub mod problem;
 mod tree;
 mod syntax;
@@ -41,6 +43,7 @@ pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;
 pub use mask::{is_secret_name, mask_argument, mask_arguments, mask_url};
 pub use merge::{Loaded, load};
+pub use plugin::{Plugin, PluginPart, UserSetting};
 pub use problem::{Problem, Severity};
 pub use reference::reference;
 pub use rule::{Reach, Rule, Rules};
@@ -50,4 +53,4 @@ pub use server::{
     Remote, Server, ServerEntry, Start,
 };
 pub use show::{Shown, show};
-pub use source::{Origin, Place, Plugin, Scope, SourceFile, Surroundings};
+pub use source::{Origin, Place, Scope, SourceFile, Surroundings};

@@ -30,6 +30,8 @@ pub struct ServerEntry {
     pub approved: bool,
     /// Whether it is switched on; known even when the rest of the entry is broken.
     pub enabled: bool,
+    /// Settings of its plugin or bundle that must not be shown.
+    pub secrets: Vec<Secret<String>>,
     /// The server, or what is wrong with its entry. A broken entry breaks no other.
     pub status: Result<Server, Problem>,
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::dialect::Dialect;
+use crate::plugin::Plugin;
 use crate::rule::Reach;
 
 /// Where a file comes from. The order is precedence: of two that disagree, the first wins.
@@ -35,17 +36,8 @@ pub struct SourceFile {
     pub approved: bool,
     /// Whose words it is written in; `None` to find out.
     pub dialect: Option<Dialect>,
-    /// The plugin that it belongs to.
+    /// The plugin or bundle that it belongs to.
     pub plugin: Option<Plugin>,
-}
-
-/// A plugin that brings servers along.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plugin {
-    /// Its name; its servers are called `plugin:server`.
-    pub name: String,
-    /// Its folder, which `${CLAUDE_PLUGIN_ROOT}` stands for.
-    pub root: String,
 }
 
 /// What the text of a file may refer to.

@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use capstan_config::{
-    Dialect, Loaded, Plugin, Scope, ServerEntry, SourceFile, Surroundings, detect, load, show,
-};
+use capstan_config::{Dialect, Loaded, Scope, SourceFile, Surroundings, detect, load, show};
 use capstan_model::ServerName;
 use proptest::prelude::*;
 
@@ -102,23 +100,6 @@ fn every_file_is_read_the_same_when_its_dialect_is_named() {
         let mut named = SourceFile::new(*path, Scope::User, fixture(name));
         named.dialect = Some(*dialect);
         assert_eq!(told(&load_files(&[found])), told(&load_files(&[named])), "{name}");
-    }
-}
-
-#[test]
-fn the_servers_of_a_plugin_carry_its_name_and_know_its_folder() {
-    for text in [
-        r#"{ "mcpServers": { "db": { "command": "${CLAUDE_PLUGIN_ROOT}/bin/db" } } }"#,
-        r#"{ "db": { "command": "${CALIBAN_PLUGIN_ROOT}/bin/db" } }"#,
-    ] {
-        let mut file = SourceFile::new("/plugins/acme/.mcp.json", Scope::User, text);
-        file.plugin = Some(Plugin { name: "acme".to_owned(), root: "/plugins/acme".to_owned() });
-        let loaded = load_files(&[file]);
-        assert_eq!(loaded.problems, [], "{text}");
-        let entries: Vec<&ServerEntry> = loaded.config.servers.values().collect();
-        let [entry] = entries.as_slice() else { panic!("{text}") };
-        assert_eq!((entry.name.as_str(), entry.display.as_str()), ("acme-db", "acme:db"));
-        assert_eq!(entry.status.as_ref().unwrap().target, "/plugins/acme/bin/db");
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! - [`World`] is a home folder with configuration, in which `capstan` is run.
 //! - [`fixture`] is the server behind the binary `capstan-fixture`.
+//! - [`conformance`] is the server behind the binary `capstan-conformance-server`.
 //! - [`peer`] is the client behind the binary `capstan-thinclient`.
 //! - [`process`] looks at processes from outside.
 //!
@@ -12,6 +13,7 @@ pub mod world;
 pub mod process;
 pub mod peer;
 pub mod fixture;
+pub mod conformance;
 
 mod fail;
 

@@ -17,9 +17,11 @@ pub use serve::{LogFormat, ServeArgs};
 /// writes every call down, and puts all of them behind one command.
 #[derive(Debug, Parser)]
 #[command(name = "capstan", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Start with `capstan serve --http --demo` or `capstan tools --demo`, then `capstan add NAME COMMAND…`.\n\
+#[command(
+    after_help = "Start with `capstan serve --http --demo` or `capstan tools --demo`, then `capstan add NAME COMMAND…`.\n\
                         Exit codes: 0 ok, 1 tool error, 2 usage, 3 config, 4 not found, 5 auth, \
-                        6 denied, 7 unreachable, 8 timeout, 9 quota, 130 interrupted.")]
+                        6 denied, 7 unreachable, 8 timeout, 9 quota, 130 interrupted."
+)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -33,7 +35,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Options {
-    /// Read this configuration file too, of any program; DIALECT:FILE says of which
+    /// Read this configuration file too, of any program, or a plugin's folder, or a bundle;
+    /// DIALECT:FILE says of which program
     #[arg(long, value_name = "[DIALECT:]FILE", global = true, help_heading = "Global options")]
     pub config: Vec<String>,
     /// Print JSON on stdout
@@ -48,7 +51,7 @@ pub struct Options {
     /// Start no server at all
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_mcp: bool,
-    /// Use the project's configuration file although it is not approved
+    /// Use the project's configuration files although they are not approved
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
 }
@@ -89,7 +92,7 @@ pub enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Approve the project's configuration file
+    /// Approve the project's configuration files, one after the other
     Trust(TrustArgs),
     /// Check servers and surroundings, and say how to fix what is wrong
     Doctor(DoctorArgs),

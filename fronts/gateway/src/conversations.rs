@@ -79,7 +79,7 @@ mod tests {
         {
             assert!(!Arc::ptr_eq(&first, &other));
         }
-        conversations.sweep(Duration::from_secs(10) + IDLE - Duration::from_secs(1));
+        conversations.sweep(Duration::from_secs(9) + IDLE);
         assert!(Arc::ptr_eq(&first, &of("ann", Some("editor"), 10)));
         conversations.sweep(Duration::from_secs(10) + IDLE);
         assert!(!Arc::ptr_eq(&first, &of("ann", Some("editor"), 2000)));

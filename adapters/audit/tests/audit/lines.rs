@@ -1,8 +1,8 @@
 //! What a line says, and what it never says.
 
-use std::sync::Arc;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 use capstan_audit::{Durability, JsonLines, Limits};
 use capstan_hub::Outcome;

@@ -1,8 +1,8 @@
 //! A log in a folder of its own, and entries to put into it.
 
-use std::sync::Arc;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_audit::{Broken, Verified};

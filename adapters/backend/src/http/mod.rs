@@ -24,7 +24,7 @@ use tracing::{Instrument, debug, warn};
 use self::mirror::{Mirror, encode};
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
-use crate::link::{Link, Opening, Parts, Stop, post_all};
+use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::web::{Body, Came, Order, Refusal, WebError};
 
@@ -63,11 +63,11 @@ struct Agreed {
 impl HttpChannel {
     /// A way to the server; nothing is sent yet.
     pub(crate) fn open(opening: Opening) -> Self {
-        let Parts { link, outgoing, minding, stop } = Link::open(opening);
+        let Parts { link, posts, minding, stop } = Link::open(opening);
         let (agreed, mirrors, started) = (Mutex::default(), Mutex::default(), Mutex::default());
         let http = Arc::new(Http { link, agreed, mirrors, started });
         let poster = Arc::clone(&http);
-        http.link.spawn(post_all(outgoing, move |line| {
+        http.link.spawn(posts.send(move |line| {
             let http = Arc::clone(&poster);
             async move { http.post(line).await }
         }));
@@ -257,6 +257,7 @@ impl Http {
         let key = match method {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
+            task if task.starts_with("tasks/") => "taskId",
             _ => return,
         };
         let Some(name) = object::get_string(params, key) else { return };

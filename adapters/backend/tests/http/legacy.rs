@@ -2,6 +2,7 @@
 
 use capstan_hub::ports::{Backend, Listing, Reply};
 use capstan_wire::Json;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::peer::{Answer, Peer, Step};
@@ -150,6 +151,26 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     }
     let cancelled = peer.receives("notifications/cancelled", 1).await.remove(0);
     assert_eq!(cancelled.body["params"]["requestId"], peer.of("tools/call")[0].body["id"]);
+}
+
+#[tokio::test]
+async fn calls_that_are_taken_back_at_the_very_end_are_cancelled_too() {
+    // More than are posted at the same time.
+    const CALLS: usize = 40;
+    let peer = Peer::new(|seen| match seen.method() {
+        "tools/call" => Answer::events(vec![Step::Hold]),
+        _ => legacy(seen),
+    })
+    .await;
+    let scene = Scene::new(&peer);
+    scene.tools().await.unwrap();
+    tokio::select! {
+        result = join_all((0..CALLS).map(|_| scene.call("do", json!({})))) => panic!("{result:?}"),
+        _ = peer.receives("tools/call", CALLS) => {}
+    }
+    scene.server.close().await;
+    assert_eq!(peer.of("notifications/cancelled").len(), CALLS);
+    assert_eq!(peer.seen().last().unwrap().verb, "DELETE");
 }
 
 #[tokio::test]

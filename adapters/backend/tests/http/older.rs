@@ -72,6 +72,21 @@ async fn either_transport_is_found_from_either_side() {
 }
 
 #[tokio::test]
+async fn what_worked_is_tried_first_when_the_server_is_reached_again() {
+    let peer = older().await;
+    let scene = scene(&peer, Prefer::HttpThenSse);
+    assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
+    let tried = |peer: &Peer| peer.seen().iter().filter(|seen| seen.path == "/sse").count();
+    // The probe and the handshake that failed, and the stream.
+    let first = tried(&peer);
+    assert!(first > 1, "{first}");
+    scene.call("do", json!({"end": true})).await.unwrap_err();
+    assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
+    assert_eq!(tried(&peer), first + 1, "the stream and nothing else");
+    assert_eq!(peer.seen().iter().filter(|seen| seen.verb == "GET").count(), 2);
+}
+
+#[tokio::test]
 async fn the_other_transport_is_not_tried_where_only_one_is_wanted() {
     let peer = older().await;
     let error = scene(&peer, Prefer::Http).call("do", json!({})).await.unwrap_err();

@@ -153,8 +153,7 @@ fn the_span_of_a_client_says_who_asked_for_what_and_how_it_went() {
     let sink = Sink::new();
     let telemetry = sink.telemetry();
     let (tracer, caller) = (telemetry.tracer(), caller());
-    let context =
-        TraceContext { parent: format!("00-{TRACE}-{STEP}-01"), state: String::new() };
+    let context = TraceContext { parent: format!("00-{TRACE}-{STEP}-01"), state: String::new() };
     let mut span = tracer.begin(step(&caller, Some(&context)));
     span.found(&"files".parse().unwrap());
     span.end(Ending::Failed { code: ErrorCode::PolicyBlocked, json_rpc: None });
@@ -197,8 +196,7 @@ fn a_trace_that_is_not_kept_stays_one() {
     let sink = Sink::new();
     let telemetry = sink.telemetry();
     let (tracer, caller) = (telemetry.tracer(), caller());
-    let context =
-        TraceContext { parent: format!("00-{TRACE}-{STEP}-00"), state: String::new() };
+    let context = TraceContext { parent: format!("00-{TRACE}-{STEP}-00"), state: String::new() };
     let span = tracer.begin(step(&caller, Some(&context)));
     let next = span.context().unwrap().parent;
     span.end(Ending::Answered);

@@ -1,12 +1,14 @@
 //! Claude Code and Claude Desktop: `mcpServers`, also those of the project in `.claude.json`.
 
 use crate::expand::join;
+use crate::plugin::PluginPart;
 use crate::problem::Problem;
-use crate::tree::{Entry, Table};
+use crate::tree::{Entry, Node, Table};
 
 use super::SwitchedOff;
 use super::login::Words;
 use super::one::{Keys, One, To, Unit, number};
+use super::package;
 use super::work::Work;
 
 const KEYS: Keys = &[
@@ -44,14 +46,28 @@ const LOGIN: Words = &[
 const LEAST_MILLISECONDS: f64 = 1000.0;
 
 pub(super) fn read(work: &mut Work<'_>) {
-    work.slips(&["mcpServers", "projects"]);
+    let part = work.file.plugin.as_ref().map(|plugin| plugin.part);
+    package::settings(work);
+    if part == Some(PluginPart::Manifest) {
+        package::manifest(work);
+    }
+    if part != Some(PluginPart::Servers) {
+        work.slips(&["mcpServers", "projects"]);
+    }
     let project = work.raw.table("projects").and_then(|all| all.table(work.around.project_dir));
     let path = join("projects", work.around.project_dir);
     if let Some(servers) = project.and_then(|project| project.table("mcpServers")) {
         work.servers(&join(&path, "mcpServers"), servers, KEYS, |one| finish(one, project, &path));
     }
-    let bare = work.file.plugin.is_some() && work.raw.get("mcpServers").is_none();
-    let servers = if bare { Some(work.raw) } else { work.table("mcpServers") };
+    let written = work.raw.get("mcpServers");
+    let bare = part == Some(PluginPart::Servers) && written.is_none();
+    let elsewhere = part == Some(PluginPart::Manifest)
+        && written.is_some_and(|entry| entry.node.as_table().is_none());
+    let servers = match (bare, elsewhere) {
+        (true, _) => Some(work.raw),
+        (false, true) => None,
+        (false, false) => work.table("mcpServers"),
+    };
     for (name, entry) in servers.into_iter().flat_map(|servers| &servers.entries) {
         // What the project's own table says of a server is nearer.
         if work.has(name) {
@@ -61,6 +77,7 @@ pub(super) fn read(work: &mut Work<'_>) {
         if let Some(mut one) = work.one(name, at, entry) {
             one.apply(KEYS);
             finish(&mut one, project, &path);
+            root(&mut one);
             work.add(one);
         }
     }
@@ -72,6 +89,16 @@ pub(super) fn read(work: &mut Work<'_>) {
                 work.manner.switched_off.push(SwitchedOff { name, origin });
             }
         }
+    }
+}
+
+/// Tells the process of a plugin's server where the plugin is, as its own program does.
+fn root(one: &mut One<'_>) {
+    let known = one.out.table("env").is_some_and(|env| env.get(package::ROOT).is_some());
+    let plugin = one.report.file.plugin.is_some();
+    if plugin && one.out.get("command").is_some() && !known {
+        let node = Node::text(format!("${{{}}}", package::ROOT), one.at.clone());
+        one.put_in("env", package::ROOT, Entry::new(one.at.clone(), node));
     }
 }
 

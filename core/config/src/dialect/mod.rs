@@ -21,16 +21,19 @@ mod cursor;
 mod goose;
 mod zed;
 mod opencode;
+mod package;
+mod bundle;
 
 use std::ops::Range;
 use std::str::FromStr;
 
-use capstan_model::ServerName;
+use capstan_model::{Secret, ServerName};
 use capstan_policy::DefaultRule;
 use serde::Serialize;
 
 use crate::expand::forms::Forms;
 use crate::expand::{Inputs, MissingEnv};
+use crate::plugin::PluginPart;
 use crate::problem::Problem;
 use crate::source::{Origin, SourceFile, Surroundings};
 use crate::syntax::Syntax;
@@ -66,6 +69,8 @@ pub enum Dialect {
     Zed,
     /// opencode: `opencode.json`.
     OpenCode,
+    /// The manifest of a bundle: `.mcpb`.
+    Mcpb,
 }
 
 /// A word that names no dialect.
@@ -90,6 +95,8 @@ pub(crate) struct Manner {
     pub(crate) forms: Forms,
     pub(crate) missing: MissingEnv,
     pub(crate) inputs: Inputs,
+    /// Answers that must not be shown.
+    pub(crate) secrets: Vec<Secret<String>>,
     /// What becomes of calls to its servers that no rule speaks of.
     pub(crate) default: Option<DefaultRule>,
     pub(crate) lifts: Vec<Lift>,
@@ -143,8 +150,9 @@ pub fn detect(path: &str, text: &str) -> Result<Dialect, Box<Problem>> {
 pub(crate) fn open(file: &SourceFile, around: Surroundings<'_>) -> Result<Opened, Box<Problem>> {
     let syntax = Syntax::of(&file.path, &file.text);
     let document = syntax.read(&file.path, &file.text)?;
-    let found = || match &file.plugin {
-        Some(_) => Dialect::Claude,
+    let found = || match file.plugin.as_ref().map(|plugin| plugin.part) {
+        Some(PluginPart::Bundle) => Dialect::Mcpb,
+        Some(PluginPart::Manifest | PluginPart::Servers) => Dialect::Claude,
         None => detect::of(&file.path, syntax, &document.table),
     };
     let dialect = file.dialect.unwrap_or_else(found);
@@ -168,6 +176,7 @@ pub(crate) fn open(file: &SourceFile, around: Surroundings<'_>) -> Result<Opened
         Dialect::Goose => goose::read(&mut work),
         Dialect::Zed => zed::read(&mut work),
         Dialect::OpenCode => opencode::read(&mut work),
+        Dialect::Mcpb => bundle::read(&mut work),
     }
     let (tree, problems, manner) = work.finish();
     Ok(Opened { file, tree, problems, manner })
@@ -181,7 +190,7 @@ fn names() -> String {
 
 impl Dialect {
     /// Every dialect, our own first.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Native,
         Self::Caliban,
         Self::Avelino,
@@ -194,6 +203,7 @@ impl Dialect {
         Self::Goose,
         Self::Zed,
         Self::OpenCode,
+        Self::Mcpb,
     ];
 
     /// The dialect's word on the command line.
@@ -211,6 +221,7 @@ impl Dialect {
             Self::Goose => "goose",
             Self::Zed => "zed",
             Self::OpenCode => "opencode",
+            Self::Mcpb => "mcpb",
         }
     }
 
@@ -229,6 +240,7 @@ impl Dialect {
             Self::Goose => "goose",
             Self::Zed => "Zed",
             Self::OpenCode => "opencode",
+            Self::Mcpb => "bundles",
         }
     }
 

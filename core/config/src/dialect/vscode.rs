@@ -1,6 +1,7 @@
 //! Visual Studio Code and Copilot: `mcp.json`, the same inside of settings and dev containers, and
 //! `mcp-config.json`.
 
+use crate::expand::Answer;
 use crate::expand::forms::Forms;
 use crate::problem::Problem;
 use crate::tree::{Node, Table, Text, Value};
@@ -96,7 +97,10 @@ fn inputs(work: &mut Work<'_>, around: &Table) {
             entry.and_then(|entry| entry.node.as_text()).map(str::to_owned)
         };
         if let Some(id) = text("id") {
-            work.manner.inputs.insert(id, text("default"));
+            // What has no answer is the same as what was never asked for.
+            if let Some(default) = text("default") {
+                work.manner.inputs.insert(id, Answer::Given(default));
+            }
         } else {
             let problem = Problem::warning("an input has no `id`").help("give it one");
             work.report.add(problem, "inputs", &input.span);

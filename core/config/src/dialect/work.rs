@@ -5,6 +5,7 @@ use std::ops::Range;
 use indexmap::IndexMap;
 
 use crate::expand::join;
+use crate::plugin::PluginPart;
 use crate::problem::{Problem, Report};
 use crate::read::server::slug;
 use crate::source::{SourceFile, Surroundings};
@@ -105,9 +106,12 @@ impl<'a> Work<'a> {
         at: &Range<usize>,
         raw: &'a Table,
     ) -> One<'a> {
-        let display = match &self.file.plugin {
-            Some(plugin) => format!("{}:{name}", plugin.name),
-            None => name.to_owned(),
+        let display = match self.file.plugin.as_ref().map(|plugin| (plugin.part, plugin)) {
+            Some((PluginPart::Manifest | PluginPart::Servers, plugin)) => {
+                format!("{}:{name}", plugin.name)
+            }
+            // A bundle is one server, which has no other name.
+            Some((PluginPart::Bundle, _)) | None => name.to_owned(),
         };
         let slug = slug(&display);
         let report = match &slug {

@@ -56,7 +56,7 @@ fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
 }
 
 /// The text without the lines of these spans, without the comments that only they surround, and
-/// without the blank lines that would then follow each other.
+/// without the blank line before them: what adding a server puts in, this takes away.
 fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     let mut lines: Vec<(&str, bool)> = Vec::new();
     let mut start = 0;
@@ -73,8 +73,9 @@ fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
         let comment = line.trim().is_empty() || line.trim_start().starts_with('#');
         match (gone, inside) {
             // What stands between two lines of the entry goes with them.
-            (true, _) => {
-                pending.clear();
+            (true, true) => pending.clear(),
+            (true, false) => {
+                drop_blank_line(&mut kept);
                 inside = true;
             }
             (false, true) if comment => pending.push(line),
@@ -89,12 +90,21 @@ fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     kept
 }
 
-/// Writes what follows an entry; its first blank lines only where none precede.
+/// Takes away a blank line at the end, if something else stands before it.
+fn drop_blank_line(kept: &mut String) {
+    let mut ends = kept.rmatch_indices('\n').map(|(at, _)| at + 1).skip(1);
+    if let Some(start) = ends.next()
+        && kept.get(start..).is_some_and(|line| line.trim().is_empty())
+        && !kept.trim().is_empty()
+    {
+        kept.truncate(start);
+    }
+}
+
+/// Writes what follows an entry; a file does not begin with the blank lines after it.
 fn flush(pending: &mut Vec<&str>, kept: &mut String) {
-    let empty = |line: &str| line.trim().is_empty();
-    let after_blank = kept.lines().next_back().is_none_or(empty);
-    let blank = pending.iter().take_while(|line| empty(line)).count();
-    let skipped = if after_blank { blank } else { 0 };
+    let blank = pending.iter().take_while(|line| line.trim().is_empty()).count();
+    let skipped = if kept.is_empty() { blank } else { 0 };
     for line in pending.drain(..).skip(skipped) {
         kept.push_str(line);
     }

@@ -18,6 +18,10 @@ pub(crate) enum Forms {
     Editor,
     /// `{env:VAR}`.
     Curly,
+    /// The same as the first, and `${user_config.KEY}`.
+    Plugin,
+    /// `${user_config.KEY}`, `${__dirname}`, `${HOME}` and the like, and no variables.
+    Bundle,
     /// None; every text is what it says.
     Nothing,
 }
@@ -49,6 +53,12 @@ pub(super) type Taken<'t> = (Form<'t>, &'t str);
 const PLACES: [&str; 5] =
     ["userHome", "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/"];
 
+const BUNDLE_PLACES: [&str; 7] =
+    ["__dirname", "HOME", "DESKTOP", "DOCUMENTS", "DOWNLOADS", "pathSeparator", "/"];
+
+/// What the names of settings begin with.
+const SETTING: &str = "user_config.";
+
 // === impl Forms ===
 
 impl Forms {
@@ -59,6 +69,8 @@ impl Forms {
             | Self::BracesKeepingEmpty
             | Self::Spaced
             | Self::Editor
+            | Self::Plugin
+            | Self::Bundle
             | Self::Nothing => &['$'],
             Self::Shell => &['$', '%'],
             Self::Curly => &['$', '{'],
@@ -68,11 +80,12 @@ impl Forms {
     /// Whether an empty variable with a default counts as unset.
     pub(super) fn empty_is_unset(self) -> bool {
         match self {
-            Self::Braces | Self::Shell => true,
+            Self::Braces | Self::Shell | Self::Plugin => true,
             Self::BracesKeepingEmpty
             | Self::Spaced
             | Self::Editor
             | Self::Curly
+            | Self::Bundle
             | Self::Nothing => false,
         }
     }
@@ -87,6 +100,8 @@ impl Forms {
             Self::Spaced => "this file knows `${VAR}` and `$VAR`",
             Self::Editor => "this file knows `${env:VAR}`",
             Self::Curly => "this file knows `{env:VAR}`",
+            Self::Plugin => "this file knows `${VAR}`, `${VAR:-default}` and `${user_config.KEY}`",
+            Self::Bundle => "a bundle knows `${user_config.KEY}`, `${__dirname}` and `${HOME}`",
             Self::Nothing => "this file has no variables; write the value itself",
         }
     }
@@ -94,10 +109,33 @@ impl Forms {
     /// What to do about a variable that is not set.
     pub(super) fn remedy(self, name: &str) -> String {
         match self {
-            Self::Braces | Self::BracesKeepingEmpty | Self::Shell => {
+            Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Plugin => {
                 format!("set `{name}`, or give a default: `${{{name}:-default}}`")
             }
-            Self::Spaced | Self::Editor | Self::Curly | Self::Nothing => format!("set `{name}`"),
+            Self::Spaced | Self::Editor | Self::Curly | Self::Bundle | Self::Nothing => {
+                format!("set `{name}`")
+            }
+        }
+    }
+
+    /// What is needed for an answer that the file does not even ask for, and what to do about it.
+    pub(super) fn undeclared(self, id: &str) -> (String, String) {
+        match self {
+            Self::Plugin | Self::Bundle => (
+                format!("the setting `{id}`, which the manifest does not declare"),
+                format!("declare `{id}` among the manifest's settings"),
+            ),
+            Self::Braces
+            | Self::BracesKeepingEmpty
+            | Self::Shell
+            | Self::Spaced
+            | Self::Editor
+            | Self::Curly
+            | Self::Nothing => (
+                format!("the input `{id}`"),
+                "nobody is asked here; give it a `default`, or write `${env:NAME}` instead"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -134,8 +172,11 @@ impl Forms {
         };
         let editor = inside.split_once(':').filter(|(kind, _)| ["env", "input"].contains(kind));
         let place = PLACES.contains(&inside);
+        let setting = inside.strip_prefix(SETTING).filter(|key| !key.is_empty());
         match self {
-            Self::Braces | Self::BracesKeepingEmpty | Self::Shell => match default {
+            Self::Plugin | Self::Bundle if let Some(key) = setting => Some(Form::Input(key)),
+            Self::Bundle if BUNDLE_PLACES.contains(&inside) => Some(Form::Place(inside)),
+            Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Plugin => match default {
                 Some(default) if is_name(name) => Some(Form::Default(name, default)),
                 None if is_name(name) => Some(Form::Variable(name)),
                 Some(_) | None => editor.is_some().then_some(Form::Foreign(inside)),
@@ -148,7 +189,7 @@ impl Forms {
                 None if place => Some(Form::Place(inside)),
                 None => is_name(name).then_some(Form::Foreign(inside)),
             },
-            Self::Curly | Self::Nothing => {
+            Self::Curly | Self::Bundle | Self::Nothing => {
                 (is_name(name) || editor.is_some()).then_some(Form::Foreign(inside))
             }
         }
@@ -156,8 +197,10 @@ impl Forms {
 
     fn has_braces(self) -> bool {
         match self {
-            Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Spaced => true,
-            Self::Editor | Self::Curly | Self::Nothing => false,
+            Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Spaced | Self::Plugin => {
+                true
+            }
+            Self::Editor | Self::Curly | Self::Bundle | Self::Nothing => false,
         }
     }
 }

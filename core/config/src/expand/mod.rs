@@ -8,8 +8,9 @@ pub(crate) mod forms;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::plugin::Plugin;
 use crate::problem::{Problem, Report};
-use crate::source::{Plugin, Surroundings};
+use crate::source::Surroundings;
 use crate::tree::{Node, Table, Text, Value};
 
 use forms::{Form, Forms};
@@ -33,8 +34,19 @@ pub(crate) enum MissingEnv {
     Empty,
 }
 
-/// Answers that a file asks for, with those that it gives itself.
-pub(crate) type Inputs = HashMap<String, Option<String>>;
+/// What a file asks for, by its name there.
+pub(crate) type Inputs = HashMap<String, Answer>;
+
+/// What became of something that a file asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Given(String),
+    /// Nobody said; what is needed, and what to do about it.
+    Missing {
+        needs: String,
+        help: String,
+    },
+}
 
 /// Expands every string of a table in place.
 pub(crate) struct Expander<'a> {
@@ -157,18 +169,45 @@ impl Expander<'_> {
                 }
                 Some(_) | None => (self.around.variable)(name).map(Found::Variable),
             },
-            Name::Place("userHome") => {
-                let home = |name: &&str| (self.around.variable)(name);
-                ["HOME", "USERPROFILE"].iter().find_map(home).map(Found::Fixed)
+            Name::Place("userHome" | "HOME") => self.home().map(Found::Fixed),
+            Name::Place(name @ ("DESKTOP" | "DOCUMENTS" | "DOWNLOADS")) => {
+                self.users_folder(name).map(Found::Fixed)
             }
+            Name::Place("__dirname") => self.plugin.map(|plugin| Found::Fixed(plugin.root.clone())),
             Name::Place("workspaceFolder") => Some(Found::Fixed(project.to_owned())),
             Name::Place("workspaceFolderBasename") => {
                 let name = project.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
                 Some(Found::Fixed(name.to_owned()))
             }
             Name::Place(_) => Some(Found::Fixed(std::path::MAIN_SEPARATOR.to_string())),
-            Name::Input(id) => self.inputs.get(id)?.clone().map(Found::Variable),
+            Name::Input(id) => match self.inputs.get(id)? {
+                Answer::Given(value) => Some(Found::Variable(value.clone())),
+                Answer::Missing { .. } => None,
+            },
         }
+    }
+
+    fn home(&self) -> Option<String> {
+        ["HOME", "USERPROFILE"].iter().find_map(|name| (self.around.variable)(name))
+    }
+
+    /// A folder that desktops give every user: where a variable puts it, or where it usually is.
+    fn users_folder(&self, name: &str) -> Option<String> {
+        let variable = match name {
+            "DOWNLOADS" => "XDG_DOWNLOAD_DIR".to_owned(),
+            name => format!("XDG_{name}_DIR"),
+        };
+        let usual =
+            name.chars().take(1).chain(name.chars().skip(1).map(|c| c.to_ascii_lowercase()));
+        let usual = || Some(format!("{}/{}", self.home()?, usual.collect::<String>()));
+        (self.around.variable)(&variable).filter(|folder| !folder.is_empty()).or_else(usual)
+    }
+
+    /// A text with its variables replaced, where all of them are known.
+    pub(crate) fn text(&self, text: &str) -> Option<String> {
+        let expanded = expand(text, self.forms, &|name| self.lookup(name));
+        let whole = expanded.missing.is_empty() && expanded.unanswered.is_empty();
+        whole.then_some(expanded.text)
     }
 
     fn report(&self, expanded: &Expanded, At { key, span }: At<'_>, report: &mut Report<'_>) {
@@ -189,9 +228,11 @@ impl Expander<'_> {
             report.add(problem.help(self.forms.remedy(name)), key, span);
         }
         for id in &expanded.unanswered {
-            let problem = Problem::error(format!("`{key}` needs the input `{id}`"))
-                .help("nobody is asked here; give it a `default`, or write `${env:NAME}` instead");
-            report.add(problem, key, span);
+            let (needs, help) = match self.inputs.get(id) {
+                Some(Answer::Missing { needs, help }) => (needs.clone(), help.clone()),
+                Some(Answer::Given(_)) | None => self.forms.undeclared(id),
+            };
+            report.add(Problem::error(format!("`{key}` needs {needs}")).help(help), key, span);
         }
         for path in &expanded.files {
             let problem = Problem::error(format!("`{key}` needs the content of the file `{path}`"))

@@ -1,6 +1,6 @@
 //! One file: its servers and its tables, with everything that is wrong in it.
 
-use capstan_model::ServerName;
+use capstan_model::{Secret, ServerName};
 
 use crate::dialect::{self, Dialect, Lift, Manner, Opened};
 use crate::expand::{Expander, MissingEnv, join};
@@ -38,6 +38,8 @@ struct Reading<'a> {
     file: &'a SourceFile,
     expander: Expander<'a>,
     limits: Limits,
+    /// What of the file's settings must not be shown.
+    secrets: &'a [Secret<String>],
     /// What the translation of the file found wrong.
     found: Vec<Problem>,
     part: Part,
@@ -54,7 +56,8 @@ impl Part {
         let missing = missing_env(&tree).unwrap_or(manner.missing);
         let (forms, inputs, plugin) = (manner.forms, &manner.inputs, file.plugin.as_ref());
         let expander = Expander { around, missing, forms, inputs, plugin };
-        let mut reading = Reading { file: &file, expander, limits, found, part: Self::default() };
+        let (secrets, part) = (manner.secrets.as_slice(), Self::default());
+        let mut reading = Reading { file: &file, expander, limits, secrets, found, part };
         reading.tables(&tree);
         reading.servers(&tree);
         reading.lifts(&manner.lifts);
@@ -156,7 +159,8 @@ impl Reading<'_> {
         let shown = self.shown(&node, &join("servers", display), status.as_ref().ok());
         let display = display.to_owned();
         let approved = self.file.approved;
-        let entry = ServerEntry { name, display, origin, approved, enabled, status };
+        let secrets = self.secrets.to_vec();
+        let entry = ServerEntry { name, display, origin, approved, enabled, secrets, status };
         self.part.servers.push(ShownServer { entry, shown });
         self.part.problems.append(&mut report.problems);
     }

@@ -137,7 +137,11 @@ fn audit(mut fields: Fields<'_, '_>, tables: &mut Tables) {
     fields.finish();
 }
 
-pub(super) fn setting<T>(fields: &mut Fields<'_, '_>, key: &str, value: Option<T>) -> Option<Setting<T>> {
+pub(super) fn setting<T>(
+    fields: &mut Fields<'_, '_>,
+    key: &str,
+    value: Option<T>,
+) -> Option<Setting<T>> {
     let entry = fields.peek(key)?;
     let origin = fields.report().file.origin(&entry.key);
     Some(Setting { value: value?, shown: show::leaf(key, &entry.node), origin })

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use capstan_config::{Gateway, Problem};
 use capstan_hub::Hub;
+use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::Listing;
 use capstan_model::Front;
 use serde_json::json;
 
-use super::tools::tell_missing;
 use crate::args::{ServeArgs, WaitArgs};
 use crate::clean::one_line;
 use crate::context::Context;
@@ -142,8 +142,16 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     if let Some(more) = tools.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         context.print.note(&format!("… and {more} more; `capstan tools` shows all"));
     }
-    tell_missing(context, hub, &gathered);
+    tell_pending(context, &gathered);
     tell_how(context, hub, &public_url.as_deref().map_or(ready.url, endpoint));
+}
+
+/// Says which servers are missing from the list; of those that failed the log tells.
+fn tell_pending(context: &Context, gathered: &Gathered) {
+    let names: Vec<String> = gathered.pending.iter().map(|name| format!("`{name}`")).collect();
+    if !names.is_empty() {
+        context.print.warning(&format!("no answer yet from {}", names.join(", ")));
+    }
 }
 
 /// Says how a client is told of the gateway.

@@ -1,4 +1,4 @@
-//! `capstan trust`: approve the project's configuration file.
+//! `capstan trust`: approve the project's configuration files.
 //!
 //! A file that came with a project starts nothing until somebody has looked at it.
 

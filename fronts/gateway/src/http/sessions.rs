@@ -152,7 +152,52 @@ impl Drop for Held {
 
 #[cfg(test)]
 mod tests {
+    use capstan_hub::Session as Quota;
+    use capstan_model::{Caller, Front};
+    use capstan_wire::Json;
+
     use super::*;
+    use crate::{Party, Revision};
+
+    fn client(subject: &str) -> Arc<Client> {
+        let (subject, roles) = (subject.to_owned(), Vec::new());
+        let caller = Caller { subject, roles, caller_id: None, front: Front::Gateway };
+        let party = Party { caller: Arc::new(caller), session: None, view: View::All };
+        let (able, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
+        Arc::new(Client::new(Revision::V2025_11_25, able, party, quota))
+    }
+
+    #[test]
+    fn a_session_is_found_by_its_own_subject_at_its_own_endpoint_only() {
+        let sessions = Arc::new(Sessions::new(2));
+        let key = sessions.add(client("ann")).unwrap();
+        let other = View::One("files".parse().unwrap());
+        assert!(sessions.find(key, "ann", &View::All).is_some());
+        for (subject, view) in
+            [("bob", &View::All), ("Ann", &View::All), ("", &View::All), ("ann", &other)]
+        {
+            assert!(sessions.find(key, subject, view).is_none(), "{subject} {view:?}");
+        }
+        assert!(sessions.find(Key::new().unwrap(), "ann", &View::All).is_none());
+        sessions.add(client("bob")).unwrap();
+        assert!(sessions.is_full() && sessions.add(client("eve")).is_err());
+    }
+
+    #[test]
+    fn a_session_ends_when_it_was_idle_too_long_and_not_while_it_is_used() {
+        let sessions = Arc::new(Sessions::new(9));
+        let key = sessions.add(client("ann")).unwrap();
+        let held = sessions.find(key, "ann", &View::All).unwrap();
+        for _ in 0..SWEEPS * 3 {
+            assert!(sessions.sweep().is_empty());
+        }
+        drop(held);
+        for _ in 0..SWEEPS {
+            assert!(sessions.sweep().is_empty());
+        }
+        assert_eq!(sessions.sweep().len(), 1);
+        assert!(sessions.find(key, "ann", &View::All).is_none());
+    }
 
     #[test]
     fn an_id_is_long_url_safe_and_comes_back() {

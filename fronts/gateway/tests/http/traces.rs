@@ -1,5 +1,6 @@
 //! Calls that belong to a trace.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
@@ -49,7 +50,7 @@ impl Tracer for Watcher {
 
 impl Span for Seen {
     fn found(&mut self, server: &ServerName) {
-        self.line.push_str(&format!(" at {server}"));
+        write!(self.line, " at {server}").unwrap();
     }
 
     fn context(&self) -> Option<TraceContext> {
@@ -58,7 +59,7 @@ impl Span for Seen {
 
     fn end(mut self: Box<Self>, ending: Ending) {
         self.ended = true;
-        self.line.push_str(&format!(": {ending:?}"));
+        write!(self.line, ": {ending:?}").unwrap();
     }
 }
 

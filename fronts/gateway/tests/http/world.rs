@@ -100,10 +100,7 @@ impl World {
         Self::watched(settings, None).await
     }
 
-    pub(crate) async fn watched(
-        settings: HttpSettings,
-        tracer: Option<Arc<dyn Tracer>>,
-    ) -> Self {
+    pub(crate) async fn watched(settings: HttpSettings, tracer: Option<Arc<dyn Tracer>>) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let server = Arc::new(Files {
             name: name.clone(),

@@ -1,0 +1,174 @@
+//! Folders of plugins, and bundles: out of what somebody named, the files to be loaded.
+//!
+//! Only what the user names is read this way. A project cannot bring a plugin or a bundle: none of
+//! the files that are read unasked can name one.
+
+use std::path::{Path, PathBuf};
+
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::host::ConfigFile;
+use capstan_config::{Dialect, Plugin, PluginPart, Scope, SourceFile};
+use capstan_files::{BundleLimits, bundle};
+
+use crate::host::{explained, read_file};
+
+/// Where the manifest of a plugin may be.
+const MANIFESTS: [&str; 2] = [".claude-plugin/plugin.json", "plugin.json"];
+
+/// Where servers may be without the manifest saying so.
+const SERVERS: [&str; 2] = ["mcp/.mcp.json", ".mcp.json"];
+
+/// How the names of bundles end; the second is an older one.
+const BUNDLES: [&str; 2] = ["mcpb", "dxt"];
+
+/// A folder with servers in it.
+struct Folder {
+    /// Its path, without links.
+    root: PathBuf,
+    /// The same as text, since it goes into the values of a configuration.
+    text: String,
+    scope: Scope,
+}
+
+/// Whether a file that was named is a plugin's folder, or a bundle.
+pub(crate) fn is_package(file: &ConfigFile) -> bool {
+    let named = match file.scope {
+        Scope::Flag | Scope::User => true,
+        Scope::Managed | Scope::Project => false,
+    };
+    let bundle = |extension| BUNDLES.contains(&extension);
+    let extension = file.path.extension().and_then(|extension| extension.to_str());
+    named
+        && match file.dialect {
+            Some(Dialect::Mcpb) => true,
+            None => extension.is_some_and(bundle) || file.path.is_dir(),
+            Some(Dialect::Claude | Dialect::Caliban) => file.path.is_dir(),
+            Some(
+                Dialect::Native
+                | Dialect::Avelino
+                | Dialect::Zeph
+                | Dialect::Llxprt
+                | Dialect::Codex
+                | Dialect::VsCode
+                | Dialect::Cursor
+                | Dialect::Goose
+                | Dialect::Zed
+                | Dialect::OpenCode,
+            ) => false,
+        }
+}
+
+/// The files of a package, nearest last.
+pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, Failure> {
+    if !file.exists {
+        let message = format!("{} does not exist", file.path.display());
+        return Err(Failure::new(Exit::Config, "invalid_config", message));
+    }
+    if file.path.is_dir() {
+        let folder = Folder::open(&file.path, file.scope)?;
+        return folder.files(file.dialect);
+    }
+    let root = capstan_files::unpack(&file.path, &cache.join("bundles"), BundleLimits::default())
+        .map_err(|error| explained(&error, error.hint()))?;
+    let folder = Folder::open(&root, file.scope)?;
+    // What it says is shown as the bundle's own, not as that of a folder in the cache.
+    let shown = file.path.join(bundle::MANIFEST).display().to_string();
+    let manifest = folder.bundle()?.ok_or_else(|| nothing_in(&file.path))?;
+    Ok(vec![SourceFile { path: shown, ..manifest }])
+}
+
+// === impl Folder ===
+
+impl Folder {
+    fn open(path: &Path, scope: Scope) -> Result<Self, Failure> {
+        let refused = |why: String| {
+            let message = format!("cannot use {}: {why}", path.display());
+            Failure::new(Exit::Config, "invalid_config", message)
+        };
+        let root = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+        match root.to_str().map(str::to_owned) {
+            Some(text) => Ok(Self { root, text, scope }),
+            None => Err(refused("its path is not UTF-8".to_owned())),
+        }
+    }
+
+    fn files(&self, dialect: Option<Dialect>) -> Result<Vec<SourceFile>, Failure> {
+        let told = dialect == Some(Dialect::Mcpb);
+        let plugin = if told { Vec::new() } else { self.plugin()? };
+        if !plugin.is_empty() {
+            return Ok(plugin);
+        }
+        self.bundle()?.map(|file| vec![file]).ok_or_else(|| nothing_in(&self.root))
+    }
+
+    /// The files of a plugin: those with servers, then the manifest, whose servers go before them.
+    fn plugin(&self) -> Result<Vec<SourceFile>, Failure> {
+        let mut manifest = None;
+        for name in MANIFESTS {
+            if manifest.is_none() {
+                manifest = self.text_of(name)?.map(|text| (name, text));
+            }
+        }
+        let text = manifest.as_ref().map_or("{}", |(_, text)| text);
+        let (plugin, named) = Plugin::of_manifest(&self.text, text);
+        let mut sources: Vec<SourceFile> = Vec::new();
+        for name in SERVERS {
+            if let Some(text) = self.text_of(name)? {
+                sources.push(self.source(name, text, plugin.servers()));
+            }
+        }
+        for name in &named {
+            let Some(text) = self.text_of(name)? else {
+                let message = format!("the plugin {} names {name}, which is not there", self.text);
+                return Err(Failure::new(Exit::Config, "invalid_config", message)
+                    .hint("mend `mcpServers` in its manifest"));
+            };
+            let source = self.source(name, text, plugin.servers());
+            if sources.iter().all(|known| known.path != source.path) {
+                sources.push(source);
+            }
+        }
+        sources.extend(manifest.map(|(name, text)| self.source(name, text, plugin)));
+        Ok(sources)
+    }
+
+    /// The manifest of a bundle that lies here unpacked.
+    fn bundle(&self) -> Result<Option<SourceFile>, Failure> {
+        let text = self.text_of(bundle::MANIFEST)?;
+        Ok(text.map(|text| {
+            let plugin = Plugin::of_bundle(&self.text, &text);
+            self.source(bundle::MANIFEST, text, plugin)
+        }))
+    }
+
+    fn source(&self, name: &str, text: String, plugin: Plugin) -> SourceFile {
+        let name = name.trim_start_matches("./");
+        let path = format!("{}/{name}", self.text.trim_end_matches('/'));
+        let dialect = Some(match plugin.part {
+            PluginPart::Manifest | PluginPart::Servers => Dialect::Claude,
+            PluginPart::Bundle => Dialect::Mcpb,
+        });
+        let file = SourceFile::new(path, self.scope, text);
+        SourceFile { dialect, plugin: Some(plugin), ..file }
+    }
+
+    /// The text of a file of the folder; a link that leads out of it is refused.
+    fn text_of(&self, name: &str) -> Result<Option<String>, Failure> {
+        let path = self.root.join(name);
+        match path.canonicalize() {
+            Ok(real) if !real.starts_with(&self.root) => {
+                let message = format!("{} leads out of its plugin", path.display());
+                Err(Failure::new(Exit::Config, "invalid_config", message)
+                    .hint("put the file itself there"))
+            }
+            Ok(_) | Err(_) => read_file(&path),
+        }
+    }
+}
+
+fn nothing_in(path: &Path) -> Failure {
+    let message = format!("{} is neither a plugin nor a bundle", path.display());
+    Failure::new(Exit::Config, "invalid_config", message).hint(
+        "a plugin has `.claude-plugin/plugin.json` or `.mcp.json`, a bundle has `manifest.json`",
+    )
+}

@@ -1,0 +1,18 @@
+//! Servers behind HTTP, through the real binary: faults, certificates, proxies, and the examples
+//! of other programs' manuals.
+
+#![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions, not their helpers"
+)]
+
+mod peer;
+mod stage;
+mod faults;
+mod secrets;
+mod tls;
+mod proxy;
+mod rows;
+mod more_rows;
