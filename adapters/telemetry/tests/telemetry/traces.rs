@@ -55,7 +55,8 @@ fn step<'a>(caller: &'a Caller, context: Option<&'a TraceContext>) -> Step<'a> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 /// A hub of one server that is followed.
