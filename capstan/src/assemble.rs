@@ -14,6 +14,7 @@ use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
     is_secret_name, mask_arguments, mask_url,
 };
+use capstan_hub::catalog::{Catalog, Names};
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
 use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
 use capstan_model::secret::MASK;
@@ -57,9 +58,17 @@ pub(crate) fn hub(
         audit: audit(world, config)?,
         clock: Arc::new(SystemClock::new()),
         limits: limits(loaded),
+        catalog: Catalog { names: names(config), ..Catalog::default() },
         open_questions: Arc::new(AtomicUsize::new(0)),
         changes,
     })
+}
+
+/// How the items of each server are called.
+fn names(config: &Config) -> Names {
+    let whole =
+        config.servers.values().filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
+    Names::new(whole.map(|(entry, server)| (entry.name.clone(), server.naming)))
 }
 
 /// Where the audit log of a configuration is.

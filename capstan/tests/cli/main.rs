@@ -8,6 +8,7 @@ mod add;
 mod added;
 mod edit;
 mod call;
+mod names;
 mod errors;
 mod questions;
 mod permissions;

@@ -1,4 +1,4 @@
-//! Servers that others wrote, as people use them.
+//! Servers and clients that others wrote, as people use them.
 //!
 //! `./dev/test servers` installs them and runs this; nothing here is skipped without them.
 
@@ -15,6 +15,7 @@ mod remote;
 mod screen;
 mod stdio;
 mod http;
+mod gateway;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,11 +30,11 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Allows everything, because what is called here is called by us.
 const ALLOW: &str = "[permissions]\nallow = [\"*\"]\n";
 
-/// The path of an installed server.
+/// The path of an installed program.
 #[track_caller]
 fn installed(program: &str) -> String {
     let folder = std::env::var_os("CAPSTAN_DEV_DIR").map(PathBuf::from).unwrap_or_default();
-    let places = ["npm/node_modules/.bin", "py/bin"];
+    let places = ["npm/node_modules/.bin", "inspector/node_modules/.bin", "py/bin"];
     let found = places.iter().map(|place| folder.join(place).join(program));
     let found = found.into_iter().find(|path| path.is_absolute() && path.exists());
     assert!(found.is_some(), "`{program}` is not installed; run `./dev/test servers`");

@@ -38,8 +38,9 @@ impl Remote {
         Self::start(world, command.arg(beside(&format!("python_{package}.py"))))
     }
 
+    /// Anything that says where it listens.
     #[track_caller]
-    fn start(world: &World, command: &mut Command) -> Self {
+    pub(crate) fn start(world: &World, command: &mut Command) -> Self {
         let notes = world.write("notes", "");
         command.env("NOTES", &notes).stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -77,7 +78,7 @@ pub(crate) fn use_it(world: &World, url: &str, more: &str) {
     world.write_user_config(&format!("{ALLOW}{entry}"));
 }
 
-fn beside(file: &str) -> PathBuf {
+pub(crate) fn beside(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_servers").join(file)
 }
 

@@ -10,7 +10,7 @@ use crate::leftovers::wait_until_empty;
 use crate::{ALLOW, LIMIT, assert_offers, call, installed, run, told, tools};
 
 /// A server in the configuration, with more lines of its own.
-fn entry(name: &str, words: &[&str], more: &str) -> String {
+pub(crate) fn entry(name: &str, words: &[&str], more: &str) -> String {
     let (command, args) = words.split_first().unwrap();
     format!(
         "[servers.{name}]\ncommand = {command:?}\nargs = {args:?}\nstartup_timeout = \"80s\"\n{more}\n"

@@ -4,44 +4,7 @@
 
 pub use capstan_model::secret::is_secret_name;
 
-use capstan_model::secret::MASK;
-
-/// How the tokens of well-known services begin.
-const TOKEN_STARTS: &[&str] = &[
-    "AIza",
-    "AKIA",
-    "ASIA",
-    "eyJ",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "hf_",
-    "lin_api_",
-    "lin_oauth_",
-    "npm_",
-    "ntn_",
-    "pk_live_",
-    "rk_live_",
-    "secret_",
-    "sk-",
-    "sk_live_",
-    "sk_test_",
-    "SG.",
-    "xapp-",
-    "xoxa-",
-    "xoxb-",
-    "xoxp-",
-    "ya29.",
-];
-
-/// From this length on, a run of letters and digits is taken for a token.
-const LONG: usize = 32;
-
-/// Shorter than this, not even a well-known beginning makes a token.
-const SHORT: usize = 12;
+use capstan_model::secret::{MASK, looks_like_token};
 
 /// A word of a command line as it may be shown.
 pub fn mask_argument(argument: &str) -> String {
@@ -114,19 +77,6 @@ pub(crate) fn mask_text(text: &str) -> String {
     };
     let words: Vec<String> = text.split(' ').map(mask).collect();
     words.join(" ")
-}
-
-/// Whether a word by itself looks like a token.
-fn looks_like_token(text: &str) -> bool {
-    let text = text.trim();
-    let text = text.strip_prefix("Bearer ").unwrap_or(text);
-    if text.len() >= SHORT && TOKEN_STARTS.iter().any(|start| text.starts_with(start)) {
-        return true;
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '=');
-    let mixed = text.contains(|c: char| c.is_ascii_digit())
-        && text.contains(|c: char| c.is_ascii_alphabetic());
-    text.len() >= LONG && mixed && text.chars().all(plain)
 }
 
 #[cfg(test)]

@@ -50,7 +50,6 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Server, "expected_tools", "refusing a server with other tools", &[]),
     refuse(In::Server, "lock_tool_list", "refusing changed tools", &["false"]),
     refuse(In::Server, "tools", "changing what tools look like", &[]),
-    refuse(In::Server, "naming", "other tool names", &["prefixed"]),
     warn(In::Server, "always_load", NOT_YET),
     warn(In::Server, "start", ONLY_SERVE),
     warn(In::Server, "idle_timeout", ONLY_SERVE),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use capstan_model::{Secret, ServerName, Trust};
+use capstan_model::{Naming, Secret, ServerName, Trust};
 use indexmap::IndexMap;
 
 use crate::mask::mask_url;
@@ -78,6 +78,8 @@ pub struct Server {
     pub protocol: Protocol,
     /// Whether it may be logged in to.
     pub oauth: OAuth,
+    /// How its tools and prompts are called towards clients and models.
+    pub naming: Naming,
 }
 
 /// How a server is reached.

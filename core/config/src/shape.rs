@@ -117,6 +117,9 @@ pub(crate) struct Server {
     /// Which era of MCP to speak: find out, with a handshake (`legacy`), or without (`modern`).
     #[schemars(extend("default" = "auto"))]
     protocol: Protocol,
+    /// How its tools and prompts are called towards clients and models: `server__tool`, `mcp__server__tool`, or `tool` for the first server that has it. Rules and ids are the same with each.
+    #[schemars(extend("default" = "prefixed"))]
+    naming: Naming,
 }
 
 /// Rules for all servers.
@@ -312,6 +315,14 @@ pub(crate) enum Protocol {
     Auto,
     Legacy,
     Modern,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum Naming {
+    Prefixed,
+    Mcp,
+    Bare,
 }
 
 #[derive(JsonSchema)]

@@ -7,7 +7,7 @@ use capstan_config::{
     Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile, Surroundings,
     load,
 };
-use capstan_model::{ServerName, Trust, Verdict};
+use capstan_model::{Naming, ServerName, Trust, Verdict};
 
 /// What the environment of these tests has.
 fn variable(name: &str) -> Option<String> {
@@ -198,7 +198,6 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
         "expected_tools = []",
         "lock_tool_list = true",
         "tools = { a = { hide = true } }",
-        "naming = \"bare\"",
     ] {
         let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
         assert!(errors[0].message.contains("does not enforce"), "{key}: {errors:?}");
@@ -214,10 +213,23 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
 }
 
 #[test]
-fn keys_that_ask_for_nothing_are_accepted() {
-    for key in
-        ["oauth = \"auto\"", "lock_tool_list = false", "naming = \"prefixed\"", "sandbox = false"]
+fn names_are_prefixed_unless_a_server_says_otherwise() {
+    let naming = |key: &str| server(&format!("[servers.x]\nurl = \"https://h\"\n{key}")).naming;
+    assert_eq!(naming(""), Naming::Prefixed);
+    for (word, expected) in
+        [("prefixed", Naming::Prefixed), ("mcp", Naming::Mcp), ("bare", Naming::Bare)]
     {
+        assert_eq!(naming(&format!("naming = \"{word}\"")), expected);
+    }
+    for bad in ["naming = \"Bare\"", "naming = \"\"", "naming = true", "naming = [\"bare\"]"] {
+        refused(&format!("[servers.x]\nurl = \"https://h\"\n{bad}"));
+    }
+    refused("naming = \"bare\"");
+}
+
+#[test]
+fn keys_that_ask_for_nothing_are_accepted() {
+    for key in ["oauth = \"auto\"", "lock_tool_list = false", "sandbox = false"] {
         server(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
     }
     assert_eq!(load_text("[tools.authorization]\nenabled = false").problems, []);

@@ -9,7 +9,7 @@ use capstan_policy::{Policy, Step};
 use futures::future::join_all;
 use indexmap::IndexMap;
 
-use crate::catalog::ToolView;
+use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::{Call, Session};
@@ -26,6 +26,8 @@ pub struct Hub {
     pub clock: Arc<dyn Clock>,
     /// The bounds.
     pub limits: Limits,
+    /// What is kept of the lists that were seen.
+    pub catalog: Catalog,
     /// Questions of servers that are open right now.
     pub open_questions: Arc<AtomicUsize>,
     /// Where servers say what belongs to no call.
@@ -110,6 +112,20 @@ impl Hub {
     pub fn id_of(&self, name: &str) -> Option<ItemId> {
         let by_slug = ItemId::resolve(name, self.backends.keys());
         by_slug.or_else(|| self.id_by_display(name))
+    }
+
+    /// The items that a name may stand for: first the one that was given this name towards clients
+    /// and models, then the one that the name spells.
+    pub(crate) fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
+        let given = self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
+        let spelled = self.id_of(&target.name).filter(|id| Some(id) != given.as_ref());
+        given.into_iter().chain(spelled)
+    }
+
+    /// Whether a name that spells no item may still be that of one: where servers offer their
+    /// items by bare or shortened names, only their lists can tell.
+    pub fn may_be_public(&self, name: &str) -> bool {
+        self.backends.keys().any(|server| self.catalog.names.may_name(server, name))
     }
 
     /// Ends every connection, all at the same time.

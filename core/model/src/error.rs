@@ -22,6 +22,14 @@ pub enum CallError {
         /// Names that look like it, nearest first.
         nearest: Vec<String>,
     },
+    /// It is there, but what its server says of it cannot be used.
+    #[error("`{item}` is hidden: {reason}")]
+    Hidden {
+        /// The item asked for.
+        item: String,
+        /// What is wrong with its definition.
+        reason: String,
+    },
     /// The arguments cannot be sent as they are.
     #[error("invalid arguments for `{item}`: {problem}")]
     InvalidArguments {
@@ -166,7 +174,7 @@ impl CallError {
     /// The class of this error. Exhaustive on purpose: a new error must choose its class.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Unknown { .. } => ErrorCode::NotFound,
+            Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
             Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
             Self::Denied { .. } | Self::NotApproved { .. } => ErrorCode::PolicyBlocked,
             Self::QuotaExceeded { .. } => ErrorCode::QuotaBlocked,
@@ -189,6 +197,7 @@ impl CallError {
             // What a server says failed inside it may have happened in part.
             Self::Server { .. } | Self::AnswerTooLarge { .. } | Self::Protocol { .. } => false,
             Self::Unknown { .. }
+            | Self::Hidden { .. }
             | Self::InvalidArguments { .. }
             | Self::Denied { .. }
             | Self::NotApproved { .. }
@@ -207,6 +216,7 @@ impl CallError {
                 [] => Some(format!("`capstan {}s` lists what there is", kind.as_str())),
                 names => Some(format!("did you mean {}?", quoted_list(names))),
             },
+            Self::Hidden { .. } => Some("only its server can mend that".to_owned()),
             Self::InvalidArguments { item, .. } => {
                 Some(format!("`capstan tools {item}` shows what it takes"))
             }

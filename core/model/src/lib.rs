@@ -17,7 +17,7 @@ pub mod secret;
 pub use call::{Kind, Target};
 pub use caller::{Caller, Front};
 pub use error::{CallError, ErrorCode};
-pub use name::{BadServerName, ItemId, ServerName};
+pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};
 pub use verdict::{Ruling, Verdict};

@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Separates server from item in the name a client sees: `linear__list_issues`.
 pub const SEPARATOR: &str = "__";
 
-/// Other programs prefix every tool of a server with this; we accept it and never need it.
-const FOREIGN_PREFIX: &str = "mcp__";
+/// Other programs prefix every tool of a server with this; we accept it and use it where asked to.
+pub const FOREIGN_PREFIX: &str = "mcp__";
 
 /// Longest slug, in bytes.
 const MAX_SLUG: usize = 32;
@@ -31,6 +31,21 @@ pub struct ItemId {
     pub server: ServerName,
     /// The item's own name (or URI), as its server spells it.
     pub item: String,
+}
+
+/// How the items of a server are called towards clients and models.
+///
+/// It decides what they are offered as; rules speak of ids, and every id is understood whatever
+/// the server is set to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// `server__item`.
+    #[default]
+    Prefixed,
+    /// `mcp__server__item`, as some clients have it.
+    Mcp,
+    /// `item` for whoever comes first in the configuration, `server__item` for the others.
+    Bare,
 }
 
 // === impl ServerName ===

@@ -64,6 +64,43 @@ const SECRET_ENDS: &[&str] = &[
     "token",
 ];
 
+/// How the tokens of well-known services begin.
+const TOKEN_STARTS: &[&str] = &[
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "lin_api_",
+    "lin_oauth_",
+    "npm_",
+    "ntn_",
+    "pk_live_",
+    "rk_live_",
+    "secret_",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "SG.",
+    "xapp-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "ya29.",
+];
+
+/// From this length on, a run of letters and digits is taken for a token.
+const LONG: usize = 32;
+
+/// Shorter than this, not even a well-known beginning makes a token.
+const SHORT: usize = 12;
+
 /// Names whose words are harmless each.
 const SECRET_NAMES: &[&str] =
     &["database_url", "db_uri", "db_url", "connection_string", "webhook_url"];
@@ -115,6 +152,19 @@ pub fn is_secret_name(name: &str) -> bool {
         SECRET_WORDS.contains(&word.as_str()) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
     };
     words.iter().any(tells) || SECRET_NAMES.iter().any(|name| whole.ends_with(name))
+}
+
+/// Whether a word by itself looks like a token.
+pub fn looks_like_token(text: &str) -> bool {
+    let text = text.trim();
+    let text = text.strip_prefix("Bearer ").unwrap_or(text);
+    if text.len() >= SHORT && TOKEN_STARTS.iter().any(|start| text.starts_with(start)) {
+        return true;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '=');
+    let mixed = text.contains(|c: char| c.is_ascii_digit())
+        && text.contains(|c: char| c.is_ascii_alphabetic());
+    text.len() >= LONG && mixed && text.chars().all(plain)
 }
 
 /// Whether the word before `tokens`, or the word after them when they come first, counts them.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
-pub(crate) use call::{LONG_NUMBER, WEIRD};
+pub use call::{LONG_NUMBER, WEIRD};
 pub use script::{BadScript, Discover, Quirk, Script, Speaks};
 
 use session::Session;

@@ -191,6 +191,18 @@ pub enum TransportArg {
     Cli,
 }
 
+/// A maker of models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProviderArg {
+    /// Gemini and Vertex AI.
+    Gemini,
+    /// `OpenAI` and whoever offers the same interface.
+    #[value(name = "openai")]
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+}
+
 /// How long to wait for servers.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WaitArgs {
@@ -221,6 +233,9 @@ pub struct GetArgs {
 pub struct ToolsArgs {
     /// A server, or one tool, such as `files` or `files__read_file`
     pub name: Option<String>,
+    /// Show names and schemas as this maker of models takes them
+    #[arg(long = "for", value_enum, value_name = "PROVIDER")]
+    pub provider: Option<ProviderArg>,
     /// How long to wait.
     #[command(flatten)]
     pub wait: WaitArgs,

@@ -79,7 +79,7 @@ impl Fault {
     pub(crate) fn of_call(error: &CallError, kind: Kind, name: &str, revision: Revision) -> Self {
         match error {
             // Who may not use it must not learn that it is there.
-            CallError::Unknown { .. } | CallError::Denied { .. } => {
+            CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. } => {
                 Self::no_such(kind, name, revision)
             }
             CallError::InvalidArguments { problem, .. } => Self::invalid(problem.clone()),

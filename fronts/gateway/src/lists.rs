@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::catalog::{Alphabet, Gathered, Patience};
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Front, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
@@ -149,11 +149,18 @@ impl Gateway {
             Listing::Prompts => Kind::Prompt,
             Listing::Resources | Listing::Templates => Kind::Resource,
         };
+        let names = &self.hub.catalog.names;
+        if kind != Kind::Resource {
+            for (server, items) in &gathered.lists {
+                names.learn(kind, Alphabet::Usual, server, items);
+            }
+        }
         for (server, item) in self.hub.visible_items(gathered, kind, Front::Gateway) {
             let shown = match (view, kind) {
                 (View::All, Kind::Tool | Kind::Prompt) => {
                     let id = ItemId { server: server.clone(), item: item.name.clone() };
-                    id.to_string()
+                    let given = names.public(kind, Alphabet::Usual, &id);
+                    given.map_or_else(|| id.to_string(), |name| name.to_string())
                 }
                 (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
                     format!("{MAPPED}{server}/{}", item.name)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use capstan_backend::Others;
 use capstan_backend::settings::Elicitation as Switch;
 use capstan_backend::{Era, StdioServer, StdioSettings};
+use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
     Question, Reply,
@@ -132,6 +133,7 @@ impl Scene {
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
         };
@@ -245,7 +247,7 @@ impl Operator for Person {
                 self.see(format!("{server}: {done} of {total:?}, {message:?}"));
             }
             Notice::Log { server, level, text, .. } => {
-                self.see(format!("{server}: {level} {text}"))
+                self.see(format!("{server}: {level} {text}"));
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use capstan_backend::Others;
 use capstan_backend::settings::Elicitation as Switch;
 use capstan_backend::{Era, HttpSettings, Prefer, Server};
+use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
     Question, Reply,
@@ -124,6 +125,7 @@ impl Scene {
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
         };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use capstan_model::{ServerName, Trust};
+use capstan_model::{Naming, ServerName, Trust};
 use capstan_policy::exposure::Exposure;
 
 use crate::environment::EnvSettings;
@@ -75,6 +75,9 @@ const STARTS: Words<Start> =
 const PROTOCOLS: Words<Protocol> =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("modern", Protocol::Modern)];
 
+const NAMINGS: Words<Naming> =
+    &[("prefixed", Naming::Prefixed), ("mcp", Naming::Mcp), ("bare", Naming::Bare)];
+
 /// Time limits of servers that set none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -132,6 +135,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let elicitation = fields.flag("elicitation");
     let roots = fields.strings("roots").unwrap_or_default();
     let protocol = fields.word("protocol", PROTOCOLS).unwrap_or_default();
+    let naming = fields.word("naming", NAMINGS).unwrap_or_default();
     // What else the key may say is refused above.
     let oauth = match fields.peek("oauth").and_then(|entry| entry.node.as_text()) {
         Some("off") => OAuth::Off,
@@ -162,6 +166,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         roots,
         protocol,
         oauth,
+        naming,
     })
 }
 

@@ -2,22 +2,46 @@
 
 mod completion;
 mod gather;
+mod gemini;
+mod input;
 mod instructions;
+mod mismatch;
+mod names;
+mod naming;
+mod provider;
+mod public;
 mod template;
 mod tool;
+mod weight;
+
+pub(crate) use public::find_public;
 
 pub use completion::{Reference, Typing};
 pub use gather::{Gathered, Patience};
+pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
+pub use names::Names;
+pub use naming::{Alphabet, MAX_NAME, NameTable};
+pub use provider::{Provider, Unfit};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
 
-use capstan_model::{Effect, Front, ItemId, Kind, ServerName, Verdict};
+use capstan_model::{CallError, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::{Arguments, Asked};
+use capstan_wire::Json;
 
 use crate::hub::Hub;
 use crate::pipeline::fallback;
 use crate::ports::{Item, Listing};
+
+/// What a hub keeps of the lists that it has seen.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// What items are called towards clients and models.
+    pub names: Names,
+    /// Which schemas can be used.
+    pub schemas: Schemas,
+}
 
 impl Hub {
     /// Asks servers for a list, all at the same time; `arrived` is told of each answer.
@@ -44,16 +68,52 @@ impl Hub {
 
     /// The tools in `gathered` that a caller at `front` could be permitted to call.
     ///
-    /// A tool is listed if and only if calling it could be permitted.
+    /// A tool is listed if and only if calling it could be permitted and its schema can be used;
+    /// those whose schema cannot are in [`Self::hidden_tools`].
     pub fn visible_tools(&self, gathered: &Gathered, front: Front) -> Vec<ToolView> {
-        let mut tools = Vec::new();
+        let usable = |view: &ToolView| self.refuse_bad_schema(&view.id, &view.definition).is_ok();
+        self.permitted_tools(gathered, front).filter(usable).collect()
+    }
+
+    /// The tools in `gathered` that a caller at `front` is not shown because of their schemas,
+    /// with the reason.
+    pub fn hidden_tools(&self, gathered: &Gathered, front: Front) -> Vec<CallError> {
+        let reason = |view: ToolView| self.refuse_bad_schema(&view.id, &view.definition).err();
+        self.permitted_tools(gathered, front).filter_map(reason).collect()
+    }
+
+    /// What a model API calls the tools of `gathered`, in the order of the configuration.
+    ///
+    /// Such a name stands for its tool from then on, wherever a name is taken.
+    pub fn name_tools(&self, gathered: &Gathered, alphabet: Alphabet) {
         for (server, items) in &gathered.lists {
-            let views = items.iter().map(|item| ToolView::new(&self.policy, server, item));
-            let listed =
-                |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
-            tools.extend(views.filter(listed));
+            self.catalog.names.learn(Kind::Tool, alphabet, server, items);
         }
-        tools
+    }
+
+    /// Refuses a tool whose schema cannot be used.
+    pub(crate) fn refuse_bad_schema(
+        &self,
+        id: &ItemId,
+        definition: &Json,
+    ) -> Result<(), CallError> {
+        self.catalog
+            .schemas
+            .check(&tool::input_schema(definition))
+            .map_err(|bad| CallError::Hidden { item: id.to_string(), reason: bad.to_string() })
+    }
+
+    fn permitted_tools<'a>(
+        &'a self,
+        gathered: &'a Gathered,
+        front: Front,
+    ) -> impl Iterator<Item = ToolView> + 'a {
+        let listed =
+            move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
+        let views = gathered.lists.iter().flat_map(|(server, items)| {
+            items.iter().map(|item| ToolView::new(&self.policy, server, item))
+        });
+        views.filter(listed)
     }
 
     /// The resources, templates or prompts in `gathered` that a caller at `front` could be
@@ -77,7 +137,10 @@ impl Hub {
     /// About how many tokens the tools of a server cost a model that a caller at `front` talks to.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], front: Front) -> usize {
         let views = tools.iter().map(|item| ToolView::new(&self.policy, server, item));
-        let listed = |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
+        let listed = |view: &ToolView| {
+            self.could_permit(&view.id, Kind::Tool, view.effect, front)
+                && self.refuse_bad_schema(&view.id, &view.definition).is_ok()
+        };
         views.filter(listed).map(|view| view.tokens).sum()
     }
 

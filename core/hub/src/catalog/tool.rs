@@ -1,9 +1,10 @@
 //! A tool as it is shown.
 
-use capstan_model::{Effect, ItemId, Kind, ServerName};
+use capstan_model::{CallError, Effect, ItemId, Kind, ServerName};
 use capstan_policy::Policy;
 use capstan_wire::{Json, object};
 
+use super::InputSchema;
 use crate::ports::Item;
 
 /// Bytes of JSON that make about one token of a language model; an estimate, never a limit.
@@ -42,6 +43,25 @@ impl ToolView {
 
     /// The schema of its arguments, as the server wrote it.
     pub fn input_schema(&self) -> Json {
-        object::get(&self.definition, "inputSchema").unwrap_or_else(Json::empty_object)
+        input_schema(&self.definition)
     }
+
+    /// Validates arguments against that schema.
+    ///
+    /// # Errors
+    /// What is wrong with them, or with the schema.
+    pub fn check(&self, arguments: &Json) -> Result<(), CallError> {
+        let item = || self.id.to_string();
+        let schema = InputSchema::compile(&self.input_schema())
+            .map_err(|bad| CallError::Hidden { item: item(), reason: bad.to_string() })?;
+        schema.check(arguments).map_err(|misfit| CallError::InvalidArguments {
+            item: item(),
+            problem: misfit.to_string(),
+        })
+    }
+}
+
+/// The schema of a tool's arguments; one that is not given allows everything.
+pub(super) fn input_schema(definition: &Json) -> Json {
+    object::get(definition, "inputSchema").unwrap_or_else(Json::empty_object)
 }

@@ -26,7 +26,7 @@ pub struct Attempt<'a> {
 impl<'a> Attempt<'a> {
     pub(crate) fn begin(hub: &'a Hub, call: &Call) -> Self {
         let mut record = Record::open(hub, call);
-        if let Some(id) = hub.id_of(&call.target.name) {
+        if let Some(id) = hub.ids_of(&call.target).next() {
             record.meant(&id);
         }
         Self { hub, record }

@@ -1,12 +1,15 @@
 //! Step 1: which item of which server is meant?
 
+use std::sync::Arc;
+
 use capstan_model::name::SEPARATOR;
-use capstan_model::{CallError, Effect, ItemId, Kind};
+use capstan_model::{CallError, Effect, Front, ItemId, Kind, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
 use crate::Call;
+use crate::catalog::find_public;
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 
@@ -30,15 +33,16 @@ pub(super) async fn resolve(
     call: Call,
     record: &mut Record<'_>,
 ) -> Result<Resolved, CallError> {
-    if let Some(id) = hub.id_of(&call.target.name) {
+    if let Some(id) = hub.ids_of(&call.target).next() {
         record.meant(&id);
     }
     let resolved = find(hub, call).await?;
+    record.meant(&resolved.id);
     record.resolved(resolved.effect);
     Ok(resolved)
 }
 
-/// Looks the item up; connects to its server, and to no other.
+/// Looks the item up; connects to its server, and to no other unless it is offered by bare name.
 pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     let name = &call.target.name;
     // Before anything is decided: what the rules read must be what the server reads. For the same
@@ -47,17 +51,38 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let Some(id) = hub.id_of(name) else { return Err(unknown(hub, &call)) };
-    let Some(backend) = hub.backends.get(&id.server) else { return Err(unknown(hub, &call)) };
-    let call = with_own_name(call, &id)?;
-    let definition = match call.target.kind {
-        Kind::Tool => lookup(hub, &call, &id, &backend.list(Listing::Tools).await?)?,
-        Kind::Prompt => lookup(hub, &call, &id, &backend.list(Listing::Prompts).await?)?,
-        // A resource need not be listed: templates make more of them than any list holds.
-        Kind::Resource => Json::empty_object(),
+    let (id, definition) = match by_id(hub, &call.target).await? {
+        Some(found) => found,
+        None => match find_public(hub, &call.target).await? {
+            Some(found) => found,
+            None => return Err(unknown(hub, &call).await),
+        },
     };
+    let call = with_own_name(call, &id)?;
+    // Programs are given schemas as they are, and make of them what they can.
+    if call.target.kind == Kind::Tool && call.caller.front != Front::Gateway {
+        hub.refuse_bad_schema(&id, &definition)?;
+    }
     let effect = hub.policy.effect_of(&id, call.target.kind, &definition);
     Ok(Resolved { id, effect, definition, call })
+}
+
+/// The item that the name was given to, or that it spells.
+async fn by_id(hub: &Hub, target: &Target) -> Result<Option<(ItemId, Json)>, CallError> {
+    for id in hub.ids_of(target) {
+        let Some(backend) = hub.backends.get(&id.server) else { continue };
+        let listing = match target.kind {
+            Kind::Tool => Listing::Tools,
+            Kind::Prompt => Listing::Prompts,
+            // A resource need not be listed: templates make more of them than any list holds.
+            Kind::Resource => return Ok(Some((id, Json::empty_object()))),
+        };
+        let items = backend.list(listing).await?;
+        if let Some(item) = items.iter().find(|item| item.name == id.item) {
+            return Ok(Some((id, item.definition.clone())));
+        }
+    }
+    Ok(None)
 }
 
 /// The caller's spelling makes way for the name that the server knows.
@@ -71,11 +96,19 @@ fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     Ok(Call { params, ..call })
 }
 
-fn lookup(hub: &Hub, call: &Call, id: &ItemId, items: &[Item]) -> Result<Json, CallError> {
-    if let Some(item) = items.iter().find(|item| item.name == id.item) {
-        return Ok(item.definition.clone());
-    }
-    let kind = call.target.kind;
+/// Nobody of that name; perhaps it is misspelt.
+async fn unknown(hub: &Hub, call: &Call) -> CallError {
+    let (kind, typed) = (call.target.kind, call.target.name.as_str());
+    let Some(id) = hub.id_of(typed) else {
+        let nearest = with_near_server(hub, typed);
+        return CallError::Unknown { kind, name: typed.to_owned(), nearest };
+    };
+    let listing = if kind == Kind::Prompt { Listing::Prompts } else { Listing::Tools };
+    let items = match hub.backends.get(&id.server) {
+        // From memory: it was asked for just now.
+        Some(backend) => backend.list(listing).await.unwrap_or_default(),
+        None => Arc::default(),
+    };
     // A hint must not tell of what the caller is not shown.
     let shown = |item: &&Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
@@ -85,24 +118,15 @@ fn lookup(hub: &Hub, call: &Call, id: &ItemId, items: &[Item]) -> Result<Json, C
     let names = items.iter().filter(shown).map(|item| item.name.clone());
     let near = nearest(&id.item, names).into_iter();
     let nearest = near.map(|near| format!("{}{SEPARATOR}{near}", id.server)).collect();
-    Err(CallError::Unknown { kind, name: id.to_string(), nearest })
+    CallError::Unknown { kind, name: id.to_string(), nearest }
 }
 
-/// Nobody of that name; perhaps the server's name is misspelt.
-fn unknown(hub: &Hub, call: &Call) -> CallError {
-    let name = call.target.name.clone();
+/// The name with the names of servers that are like the one in it.
+fn with_near_server(hub: &Hub, name: &str) -> Vec<String> {
     let split = ["__", ":", "."].iter().find_map(|separator| name.split_once(separator));
-    let near = match split {
-        Some((server, item)) => {
-            let names = hub.backends.keys().map(ToString::to_string);
-            nearest(server, names)
-                .into_iter()
-                .map(|near| format!("{near}{SEPARATOR}{item}"))
-                .collect()
-        }
-        None => Vec::new(),
-    };
-    CallError::Unknown { kind: call.target.kind, name, nearest: near }
+    let Some((server, item)) = split else { return Vec::new() };
+    let near = nearest(server, hub.backends.keys().map(ToString::to_string));
+    near.into_iter().map(|near| format!("{near}{SEPARATOR}{item}")).collect()
 }
 
 /// The names most like `wanted`, best first.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use capstan_hub::catalog::Catalog;
 use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
@@ -105,6 +106,7 @@ impl World {
             audit: Arc::clone(&log) as Arc<dyn AuditLog>,
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
         };

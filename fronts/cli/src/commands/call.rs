@@ -41,6 +41,10 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
         }
     };
 
+    if let Err(error) = tool.check(&arguments) {
+        return Err(attempt.refuse(error).into());
+    }
+
     waiting.say(&format!("calling `{}`", tool.id));
     let call = Call::new(caller, Target::tool(tool.id.to_string()), Some(&arguments));
     let person = Arc::new(Person::new(context.print, elicit, waiting));

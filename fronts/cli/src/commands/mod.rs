@@ -20,6 +20,7 @@ mod resources;
 mod serve;
 mod suggest;
 mod tools;
+mod tools_for;
 mod trust;
 mod why;
 

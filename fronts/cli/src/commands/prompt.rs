@@ -80,11 +80,17 @@ async fn find(
 ) -> Result<(ItemId, Item), Refusal> {
     // Where a server is named that nobody knows, that name is wrong; nobody needs to be started.
     let names_server = typed.contains(':') || typed.contains("__");
-    if hub.id_of(typed).is_none() && !names_server {
+    let is_bare = hub.id_of(typed).is_none() && !names_server;
+    if is_bare && !hub.may_be_public(typed) {
         return find_bare(context, hub, typed).await;
     }
-    let _waiting = Waiting::new(context.print, &format!("looking for `{typed}`"));
-    Ok(hub.find_prompt(caller, typed).await?)
+    let waiting = Waiting::new(context.print, &format!("looking for `{typed}`"));
+    let found = hub.find_prompt(caller, typed).await;
+    drop(waiting);
+    match found {
+        Err(CallError::Unknown { .. }) if is_bare => find_bare(context, hub, typed).await,
+        found => Ok(found?),
+    }
 }
 
 /// The only prompt of that name, whoever has it.

@@ -10,7 +10,7 @@ use capstan_wire::object;
 use super::offers::{
     arguments_of, of_all, of_named, print_json, remember, tell_nobody, with_server,
 };
-use super::tools::tell_missing;
+use super::tools::{names_item, tell_missing};
 use crate::args::PromptsArgs;
 use crate::arguments::slots::{Need, Slot};
 use crate::context::Context;
@@ -22,7 +22,7 @@ use crate::waiting::Waiting;
 pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, Failure> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    if let Some(name) = args.name.as_deref().filter(|name| hub.id_of(name).is_some()) {
+    if let Some(name) = args.name.as_deref().filter(|name| names_item(&setup, hub, name)) {
         return one(context, hub, name).await;
     }
     let gathered = match &args.name {

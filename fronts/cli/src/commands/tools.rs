@@ -3,11 +3,13 @@
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
-use capstan_model::{Caller, Front, Kind, ServerName};
+use capstan_model::{CallError, Caller, Front, Kind, ServerName};
+use capstan_wire::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::offers::remember;
+use super::tools_for;
 use crate::args::ToolsArgs;
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
@@ -18,7 +20,7 @@ use crate::waiting::Waiting;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(super) struct Row<'a> {
     id: String,
     server: &'a ServerName,
     name: &'a str,
@@ -27,18 +29,31 @@ struct Row<'a> {
     tokens: usize,
     #[serde(rename = "inputSchema")]
     input_schema: Option<Box<RawValue>>,
+    /// What a model API calls it, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_name: Option<&'a str>,
 }
+
+/// Most hidden tools that are named.
+const MAX_TOLD: usize = 10;
 
 pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Failure> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
+    if let Some(provider) = args.provider {
+        return tools_for::run(context, &setup, hub, args, provider.into()).await;
+    }
     match &args.name {
         None => all(context, &setup, hub, args).await,
-        Some(name) => match hub.id_of(name) {
-            Some(_) => one(context, hub, name).await,
-            None => of_server(context, &setup, hub, name).await,
-        },
+        Some(name) if names_item(&setup, hub, name) => one(context, hub, name).await,
+        Some(name) => of_server(context, &setup, hub, name).await,
     }
+}
+
+/// Whether a word stands for a tool or prompt and not for a server.
+pub(super) fn names_item(setup: &Setup, hub: &Hub, name: &str) -> bool {
+    let is_public = || find_server(setup, name).is_err() && hub.may_be_public(name);
+    hub.id_of(name).is_some() || is_public()
 }
 
 async fn all(
@@ -60,6 +75,7 @@ async fn all(
     remember(context, Kind::Tool, &gathered);
     let tools = hub.visible_tools(&gathered, Front::Cli);
     show(context, &tools);
+    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
     tell_missing(context, hub, &gathered);
     if hub.backends.is_empty() {
         context.say_no_servers(setup);
@@ -88,6 +104,7 @@ async fn of_server(
     gathered.lists.insert(entry.name.clone(), items);
     remember(context, Kind::Tool, &gathered);
     show(context, &hub.visible_tools(&gathered, Front::Cli));
+    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
     Ok(Exit::Ok)
 }
 
@@ -96,7 +113,7 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
     let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);
     if context.print.wants_json() {
-        context.print.json(&row(&view));
+        context.print.json(&Row::new(&view, &view.input_schema()));
         return Ok(Exit::Ok);
     }
     let schema: serde_json::Value = view.input_schema().read().unwrap_or_default();
@@ -114,6 +131,7 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
 
 fn show(context: &Context, tools: &[ToolView]) {
     if context.print.wants_json() {
+        let row = |tool| Row::new(tool, &ToolView::input_schema(tool));
         context.print.json(&tools.iter().map(row).collect::<Vec<_>>());
         return;
     }
@@ -135,15 +153,36 @@ fn show(context: &Context, tools: &[ToolView]) {
     }
 }
 
-fn row(tool: &ToolView) -> Row<'_> {
-    Row {
-        id: tool.id.to_string(),
-        server: &tool.id.server,
-        name: &tool.id.item,
-        description: &tool.description,
-        effect: tool.effect.as_str(),
-        tokens: tool.tokens,
-        input_schema: RawValue::from_string(tool.input_schema().as_str().to_owned()).ok(),
+// === impl Row ===
+
+impl<'a> Row<'a> {
+    /// A tool with this schema.
+    pub(super) fn new(tool: &'a ToolView, schema: &Json) -> Self {
+        Self {
+            id: tool.id.to_string(),
+            server: &tool.id.server,
+            name: &tool.id.item,
+            description: &tool.description,
+            effect: tool.effect.as_str(),
+            tokens: tool.tokens,
+            input_schema: RawValue::from_string(schema.as_str().to_owned()).ok(),
+            public_name: None,
+        }
+    }
+
+    /// The same with what a model API calls it.
+    pub(super) fn called(self, public_name: &'a str) -> Self {
+        Self { public_name: Some(public_name), ..self }
+    }
+}
+
+/// Says which tools are not shown because of their schemas, and why.
+pub(super) fn tell_hidden(context: &Context, hidden: &[CallError]) {
+    for error in hidden.iter().take(MAX_TOLD) {
+        context.print.warning(&error.to_string());
+    }
+    if let Some(more) = hidden.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
+        context.print.warning(&format!("{more} more tools are hidden"));
     }
 }
 

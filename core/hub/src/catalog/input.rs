@@ -1,0 +1,190 @@
+//! The schema of a tool's arguments, as they are validated against it.
+//!
+//! The only place that knows the library which does it. A schema is a server's: it is bounded
+//! before it is compiled, and nothing that it points at is ever fetched.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+
+use capstan_wire::Json;
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+use super::mismatch;
+use super::weight::{self, MAX_WEIGHT};
+
+/// Longest schema that is used, in bytes.
+const MAX_SCHEMA: usize = 256 * 1024;
+
+/// Deepest schema that is used, and deepest arguments that are validated.
+const MAX_DEPTH: usize = 64;
+
+/// Most mismatches that are told.
+const MAX_TOLD: usize = 5;
+
+/// How often a pattern may try again at one text.
+const MAX_BACKTRACKING: usize = 100_000;
+
+/// Largest pattern, compiled, in bytes.
+const MAX_PATTERN: usize = 1024 * 1024;
+
+/// How many schemas are remembered to be good or bad.
+const MAX_KNOWN: usize = 1 << 16;
+
+/// A schema that can be used.
+pub struct InputSchema(Validator);
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadSchema {
+    /// Too much text.
+    #[error("its input schema has more than {MAX_SCHEMA} bytes")]
+    TooLarge,
+    /// Schemas within schemas within schemas.
+    #[error("its input schema is nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    /// Arguments are an object.
+    #[error("its input schema is not that of an object")]
+    NotObject,
+    /// A reference that leads nowhere, or out of the schema: nothing is fetched.
+    #[error("its input schema refers to `{0}`, which is not in it")]
+    Reference(String),
+    /// Schemas that are made of themselves, or of so many others that no value is ever looked at.
+    #[error("its input schema refers to itself or to more than {MAX_WEIGHT} schemas at one place")]
+    Entangled,
+    /// It is no JSON Schema.
+    #[error("its input schema cannot be used: {0}")]
+    Invalid(String),
+}
+
+/// What is wrong with arguments.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misfit(String);
+
+/// Which schemas are known to be good or bad.
+///
+/// Lists are asked for far more often than they change.
+#[derive(Debug, Default)]
+pub struct Schemas {
+    hasher: RandomState,
+    known: Mutex<HashMap<u64, Option<BadSchema>>>,
+}
+
+// === impl InputSchema ===
+
+impl InputSchema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// When it is no schema of an object, or out of bounds.
+    pub fn compile(schema: &Json) -> Result<Self, BadSchema> {
+        if schema.len() > MAX_SCHEMA {
+            return Err(BadSchema::TooLarge);
+        }
+        let mut value: Value =
+            schema.read().map_err(|error| BadSchema::Invalid(mismatch::cause(&error)))?;
+        let kind = value.get("type");
+        if !value.is_object() || kind.is_some_and(|kind| kind.is_string() && kind != "object") {
+            return Err(BadSchema::NotObject);
+        }
+        if is_deeper(&value, MAX_DEPTH) {
+            return Err(BadSchema::TooDeep);
+        }
+        match weight::of(&value) {
+            Ok(weight) if weight <= MAX_WEIGHT => {}
+            Ok(_) => return Err(BadSchema::Entangled),
+            Err(reference) => return Err(BadSchema::Reference(mismatch::short(&reference))),
+        }
+        let first = match build(&value, None) {
+            Ok(validator) => return Ok(Self(validator)),
+            Err(bad) => bad,
+        };
+        // Who does not say which draft it is may mean an older one.
+        let says = value.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let drafts: &[Draft] = match says {
+            "" => &[Draft::Draft7, Draft::Draft4],
+            known if known.contains("://json-schema.org/") => &[],
+            _ => &[Draft::Draft202012, Draft::Draft7, Draft::Draft4],
+        };
+        if let Some(members) = value.as_object_mut() {
+            members.shift_remove("$schema");
+        }
+        let older = drafts.iter().find_map(|draft| build(&value, Some(*draft)).ok());
+        older.map(Self).ok_or(first)
+    }
+
+    /// Validates arguments.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words; secrets are masked.
+    pub fn check(&self, arguments: &Json) -> Result<(), Misfit> {
+        let value: Value = arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
+        if is_deeper(&value, MAX_DEPTH) {
+            return Err(Misfit(format!("they are nested deeper than {MAX_DEPTH} levels")));
+        }
+        let mut told = Vec::new();
+        for error in self.0.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error)) {
+            if told.len() == MAX_TOLD {
+                told.push("and more".to_owned());
+                break;
+            }
+            told.push(mismatch::tell(&error));
+        }
+        if told.is_empty() { Ok(()) } else { Err(Misfit(told.join("; "))) }
+    }
+}
+
+// === impl Schemas ===
+
+impl Schemas {
+    /// Whether a schema can be used.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check(&self, schema: &Json) -> Result<(), BadSchema> {
+        let key = self.hasher.hash_one(schema.as_bytes());
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let bad = known.unwrap_or_else(|| {
+            let bad = InputSchema::compile(schema).err();
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= MAX_KNOWN {
+                known.clear();
+            }
+            known.insert(key, bad.clone());
+            bad
+        });
+        bad.map_or(Ok(()), Err)
+    }
+}
+
+fn build(schema: &Value, draft: Option<Draft>) -> Result<Validator, BadSchema> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(MAX_BACKTRACKING)
+        .size_limit(MAX_PATTERN)
+        .dfa_size_limit(MAX_PATTERN);
+    let options = jsonschema::options().offline().should_validate_formats(false);
+    let options = options.with_pattern_options(patterns);
+    let options = match draft {
+        Some(draft) => options.with_draft(draft),
+        None => options,
+    };
+    options.build(schema).map_err(|error| BadSchema::Invalid(mismatch::tell_schema(&error)))
+}
+
+/// Whether values stand within values more than `levels` deep.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, left)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

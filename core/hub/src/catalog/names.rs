@@ -1,0 +1,81 @@
+//! The public names of everything that a hub offers, shared by all who ask.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
+use capstan_model::{ItemId, Kind, Naming, ServerName};
+
+use super::naming::{Alphabet, HEAD, NameTable};
+use crate::ports::Item;
+
+/// The names of tools and prompts, in each alphabet that somebody asked for.
+#[derive(Debug, Default)]
+pub struct Names {
+    servers: HashMap<ServerName, Naming>,
+    tables: Mutex<HashMap<(Kind, Alphabet), Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    names: NameTable,
+    /// The lists that were taken in. As long as a list is the same there is nothing to do.
+    lists: HashMap<ServerName, Arc<[Item]>>,
+}
+
+// === impl Names ===
+
+impl Names {
+    /// Names for these servers; one that is not among them has its items prefixed.
+    pub fn new(servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
+        Self { servers: servers.into_iter().collect(), tables: Mutex::default() }
+    }
+
+    /// Takes in what a server lists now. Of several servers the first one chooses first.
+    pub fn learn(&self, kind: Kind, alphabet: Alphabet, server: &ServerName, items: &Arc<[Item]>) {
+        let mut tables = self.tables();
+        let table = tables
+            .entry((kind, alphabet))
+            .or_insert_with(|| Table { names: NameTable::new(alphabet), ..Table::default() });
+        if table.lists.get(server).is_some_and(|known| Arc::ptr_eq(known, items)) {
+            return;
+        }
+        table.names.update(server, self.naming(server), super::names(items));
+        table.lists.insert(server.clone(), Arc::clone(items));
+        drop(tables);
+    }
+
+    /// The name of an item that was learned of.
+    pub fn public(&self, kind: Kind, alphabet: Alphabet, id: &ItemId) -> Option<Arc<str>> {
+        self.tables().get(&(kind, alphabet))?.names.public(id).cloned()
+    }
+
+    /// The item of a name that was given to one.
+    pub fn resolve(&self, kind: Kind, alphabet: Alphabet, name: &str) -> Option<ItemId> {
+        self.tables().get(&(kind, alphabet))?.names.resolve(name)
+    }
+
+    /// Whether an item of this server could have such a name.
+    pub(crate) fn may_name(&self, server: &ServerName, name: &str) -> bool {
+        let begins = |prefix: &str| {
+            // A name that was too long has only its first characters left.
+            let prefix = prefix.get(..HEAD).unwrap_or(prefix);
+            name.starts_with(prefix)
+                || name.strip_prefix('_').is_some_and(|name| name.starts_with(prefix))
+        };
+        match self.naming(server) {
+            Naming::Prefixed => begins(&format!("{server}{SEPARATOR}")),
+            Naming::Mcp => begins(&format!("{FOREIGN_PREFIX}{server}{SEPARATOR}")),
+            Naming::Bare => true,
+        }
+    }
+
+    fn naming(&self, server: &ServerName) -> Naming {
+        self.servers.get(server).copied().unwrap_or_default()
+    }
+
+    fn tables(&self) -> MutexGuard<'_, HashMap<(Kind, Alphabet), Table>> {
+        // No invariant of ours spans two statements, so what a panic left behind is whole.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

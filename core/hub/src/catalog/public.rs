@@ -1,0 +1,87 @@
+//! Finds an item by a name that only lists can tell: bare, shortened, or in other characters.
+
+use std::sync::Arc;
+
+use capstan_model::{CallError, ItemId, Kind, ServerName, ServerState, Target};
+use capstan_wire::Json;
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+
+use super::naming::Alphabet;
+use crate::hub::Hub;
+use crate::ports::{Backend, Item, Listing};
+
+/// The item that goes by this name, with what its server says of it.
+///
+/// Asks only servers that may have such a name, all at once, and takes the first in the order of
+/// the configuration that does.
+///
+/// # Errors
+/// When a server that comes before the first one cannot say: the name may be one of its own, and a
+/// call must not go to whoever is left.
+pub(crate) async fn find_public(
+    hub: &Hub,
+    target: &Target,
+) -> Result<Option<(ItemId, Json)>, CallError> {
+    let listing = match target.kind {
+        Kind::Tool => Listing::Tools,
+        Kind::Prompt => Listing::Prompts,
+        Kind::Resource => return Ok(None),
+    };
+    let may =
+        |backend: &&Arc<dyn Backend>| hub.catalog.names.may_name(backend.name(), &target.name);
+    let asked = hub.backends.values().filter(may);
+    let mut answers: FuturesOrdered<_> =
+        asked.map(|backend| async move { (backend, backend.list(listing).await) }).collect();
+    let mut lists: Vec<(&ServerName, Arc<[Item]>)> = Vec::new();
+    let mut failure = None;
+    while let Some((backend, answer)) = answers.next().await {
+        match answer {
+            Ok(items) => lists.push((backend.name(), items)),
+            Err(_) if is_switched_off(&backend.state()) => continue,
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+        if let Some(found) = look(hub, target, Alphabet::Usual, &lists) {
+            return Ok(Some(found));
+        }
+    }
+    let found = Alphabet::ALL.into_iter().find_map(|alphabet| look(hub, target, alphabet, &lists));
+    match (found, failure) {
+        (Some(found), _) => Ok(Some(found)),
+        (None, Some(error)) => Err(error),
+        (None, None) => Ok(None),
+    }
+}
+
+fn look(
+    hub: &Hub,
+    target: &Target,
+    alphabet: Alphabet,
+    lists: &[(&ServerName, Arc<[Item]>)],
+) -> Option<(ItemId, Json)> {
+    for (server, items) in lists {
+        hub.catalog.names.learn(target.kind, alphabet, server, items);
+    }
+    let id = hub.catalog.names.resolve(target.kind, alphabet, &target.name)?;
+    let (_, items) = lists.iter().find(|(server, _)| **server == id.server)?;
+    let item = items.iter().find(|item| item.name == id.item)?;
+    let definition = item.definition.clone();
+    Some((id, definition))
+}
+
+/// Whether a server has nothing to offer because the operator wants it so.
+fn is_switched_off(state: &ServerState) -> bool {
+    match state {
+        ServerState::Disabled | ServerState::AwaitingApproval => true,
+        ServerState::Cached
+        | ServerState::Connecting
+        | ServerState::Connected
+        | ServerState::Degraded(_)
+        | ServerState::NeedsLogin
+        | ServerState::Idle
+        | ServerState::Failed(_) => false,
+    }
+}

@@ -1,0 +1,208 @@
+//! What the road needs from outside, as traits: servers and the rest here, people and programs in
+//! [`operator`], what servers say unasked in [`listener`].
+
+mod listener;
+mod operator;
+
+pub use listener::{Changes, Listener};
+pub use operator::{
+    Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
+};
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::Json;
+use capstan_wire::protocol::METHOD_NOT_FOUND;
+use jiff::Timestamp;
+
+use crate::catalog::Typing;
+use crate::pipeline::Ticket;
+use crate::{Answer, Entry};
+
+/// A boxed future; the price of keeping these traits usable as `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One server, whatever its transport.
+pub trait Backend: Send + Sync {
+    /// The server's name.
+    fn name(&self) -> &ServerName;
+
+    /// How it is right now.
+    fn state(&self) -> ServerState;
+
+    /// Connects if need be and says who the server is.
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>>;
+
+    /// Connects if need be and says what the server offers, from memory until it changes.
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
+
+    /// Does what the ticket says.
+    ///
+    /// The ticket is the proof that the call was resolved, permitted, approved and admitted.
+    /// What the server asks back while it works goes to `operator`.
+    fn run<'a>(
+        &'a self,
+        ticket: &'a Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>>;
+
+    /// Connects if need be and says what a value that is being typed could become.
+    ///
+    /// Nothing, unless the server declares that it can say.
+    fn complete<'a>(
+        &'a self,
+        _typing: &'a Typing,
+    ) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Connects if need be and asks something that is neither a call nor a list.
+    ///
+    /// Nothing is offered by default, which is what a server without the capability says.
+    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
+        let (server, code) = (self.name().clone(), METHOD_NOT_FOUND);
+        let message = format!("`{}` is not offered", errand.method());
+        let error = CallError::Server { server, code, message, whole: None };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// The last lines that the server wrote to its stderr, oldest first.
+    fn stderr(&self) -> Vec<String>;
+
+    /// Ends the connection and everything behind it.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What a front asks of a server beside calls and lists.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Errand {
+    /// What a value that is being typed could become; the params as the client wrote them.
+    Complete(Json),
+    /// Tell when this resource changes.
+    Subscribe(String),
+    /// No longer tell when this resource changes.
+    Unsubscribe(String),
+    /// Tell this much about what goes on; the protocol's word for the level.
+    Level(String),
+    /// Something about a task that a call has started: the method, and the params as the client
+    /// wrote them.
+    Task(String, Json),
+}
+
+/// Who a connected server is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct About {
+    /// The protocol revision spoken with it.
+    pub protocol: String,
+    /// What it calls itself; shown, never decided upon.
+    pub title: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its instructions, as it wrote them.
+    pub instructions: Option<String>,
+    /// Its capabilities, as it wrote them.
+    pub capabilities: Option<Json>,
+}
+
+/// The four lists of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// Its tools.
+    Tools,
+    /// Its prompts.
+    Prompts,
+    /// Its resources.
+    Resources,
+    /// Its resource templates.
+    Templates,
+}
+
+/// One line of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The name, URI or URI template by which it is asked for.
+    pub name: String,
+    /// Everything the server says of it, as it was written.
+    pub definition: Json,
+}
+
+/// Where finished calls are written down.
+pub trait AuditLog: Send + Sync {
+    /// Records one call. Called exactly once for every call, whatever became of it.
+    fn record(&self, entry: Entry);
+}
+
+/// The time.
+pub trait Clock: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Time since some fixed moment, which never jumps.
+    fn monotonic(&self) -> Duration;
+
+    /// Waits.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+// === impl Errand ===
+
+impl Errand {
+    /// The method by which it is asked, in the older revisions.
+    pub fn method(&self) -> &str {
+        match self {
+            Self::Complete(_) => "completion/complete",
+            Self::Subscribe(_) => "resources/subscribe",
+            Self::Unsubscribe(_) => "resources/unsubscribe",
+            Self::Level(_) => "logging/setLevel",
+            Self::Task(method, _) => method,
+        }
+    }
+}
+
+// === impl Listing ===
+
+impl Listing {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The method that lists.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The member of the result that holds the list.
+    pub fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The member of an item by which it is asked for.
+    pub fn name_key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The capability that a server with such a list declares.
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+}
