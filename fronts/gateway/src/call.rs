@@ -158,7 +158,7 @@ impl Way {
             }
         };
         if let Some(span) = &mut span
-            && let Some(id) = self.gateway.hub.id_of(&target.name)
+            && let Some(id) = self.gateway.hub.ids_of(&target).next()
         {
             span.found(&id.server);
         }
