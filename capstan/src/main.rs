@@ -8,6 +8,7 @@ mod policy;
 mod demo;
 mod packages;
 mod host;
+mod telemetry;
 mod serve;
 
 use std::ffi::OsString;

@@ -22,6 +22,7 @@ use capstan_model::{Caller, Front, ServerState};
 use futures::future::join;
 
 use crate::assemble::{self, Approve, audit_path};
+use crate::telemetry::Telemetry;
 use crate::world::World;
 
 /// How many questions of servers may be open, at least: there are many clients to answer them.
@@ -46,8 +47,14 @@ pub(crate) async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
-    let gateway = Gateway::new(Arc::clone(&hub));
+    let (mut hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
+    let telemetry = Telemetry::start(world);
+    telemetry.follow(&mut hub);
+    let hub = Arc::new(hub);
+    let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer());
+    telemetry.count(&gateway);
+    // What it has counted is told once more when it is over.
+    let counted = Arc::clone(&gateway);
     let watched = watch(&hub);
     let result = match bound {
         None => {
@@ -70,7 +77,10 @@ pub(crate) async fn serve(
             Ok(())
         }
     };
-    hub.close().await;
+    // At the same time, and beside the runtime: neither has time to wait for the other.
+    let told = tokio::task::spawn_blocking(move || telemetry.end());
+    let ((), told) = tokio::join!(hub.close(), told);
+    drop((told, counted));
     if let Some(audit) = audit {
         audit.close();
     }
@@ -82,7 +92,7 @@ fn hub(
     world: &World,
     loaded: &Loaded,
     approve: Approve,
-) -> anyhow::Result<(Arc<Hub>, Option<Arc<Background>>)> {
+) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
     let mut audit = None;
@@ -92,7 +102,7 @@ fn hub(
         hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
         audit = Some(log);
     }
-    Ok((Arc::new(hub), audit))
+    Ok((hub, audit))
 }
 
 async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {

@@ -12,3 +12,4 @@ mod peer;
 mod http;
 mod ending;
 mod servers;
+mod telemetry;

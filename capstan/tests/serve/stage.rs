@@ -31,8 +31,15 @@ impl Gateway {
     /// Starts `capstan serve` with these further words.
     #[track_caller]
     pub(crate) fn start(world: &World, words: &str) -> Self {
+        Self::start_with(world, words, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    #[track_caller]
+    fn start_with(world: &World, words: &str, variables: &[(&str, &str)]) -> Self {
         let words = format!("serve {words}");
         let mut command = world.capstan(words.split_whitespace()).into_command();
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
@@ -44,7 +51,18 @@ impl Gateway {
     /// Starts `capstan serve --http` at a port of its own: the gateway and its address.
     #[track_caller]
     pub(crate) fn listening(world: &World, words: &str) -> (Self, String) {
-        let gateway = Self::start(world, &format!("--http :0 {words}"));
+        Self::start(world, &format!("--http :0 {words}")).listens()
+    }
+
+    /// The same, with these variables in its environment.
+    #[track_caller]
+    pub(crate) fn listening_with(world: &World, variables: &[(&str, &str)]) -> (Self, String) {
+        Self::start_with(world, "--http :0", variables).listens()
+    }
+
+    #[track_caller]
+    fn listens(self) -> (Self, String) {
+        let gateway = self;
         let line = gateway.says("listening on ");
         let address = line.strip_prefix("listening on http://").unwrap();
         let address = address.strip_suffix("/mcp").unwrap().to_owned();

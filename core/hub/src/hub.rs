@@ -116,7 +116,7 @@ impl Hub {
 
     /// The items that a name may stand for: first the one that was given this name towards clients
     /// and models, then the one that the name spells.
-    pub(crate) fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
+    pub fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
         let given = self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
         let first = given.clone();
         let spelled = std::iter::once_with(move || self.id_of(&target.name));

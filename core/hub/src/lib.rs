@@ -4,7 +4,7 @@
 //! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`elicit`] what a
-//! server may ask back, and [`hub`] ties them together.
+//! server may ask back, [`trace`] who may watch, and [`hub`] ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
 //! live in the crates that implement [`ports`].
@@ -16,6 +16,7 @@ pub mod entry;
 pub mod catalog;
 pub mod elicit;
 pub mod absent;
+pub mod trace;
 mod errand;
 pub mod hub;
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
-use capstan_model::{CallError, Kind, Target};
+use capstan_model::{CallError, ErrorCode, Kind, Target};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
@@ -143,8 +144,24 @@ impl Way {
     }
 
     async fn run(self, operator: Arc<ClientOperator>) -> Result<Payload, Fault> {
-        let target = self.target().await?;
-        let params = self.params_for_server();
+        let mut params = self.params_for_server();
+        let mut span = self.span(&params);
+        if let Some(context) = span.as_ref().and_then(|span| span.context()) {
+            params = context.put(&params);
+        }
+        let target = match self.target().await {
+            Ok(target) => target,
+            Err(fault) => {
+                let unknown = Ending::Failed { code: ErrorCode::NotFound, json_rpc: None };
+                end(span, || unknown);
+                return Err(fault);
+            }
+        };
+        if let Some(span) = &mut span
+            && let Some(id) = self.gateway.hub.ids_of(&target).next()
+        {
+            span.found(&id.server);
+        }
         let caller = Arc::clone(&self.client.caller);
         let call = Call { caller, target, params, part: self.part };
         let session = Arc::clone(&self.client.session);
@@ -152,10 +169,29 @@ impl Way {
         let result = self.gateway.hub.call(&session, call, Arc::<ClientOperator>::clone(&operator));
         let result = result.await;
         counted.end(&result);
+        end(span, || match &result {
+            Ok(screened) if screened.is_error() => Ending::ToolError,
+            Ok(_) => Ending::Answered,
+            Err(error) => Ending::failed(error),
+        });
         match result {
             Ok(screened) => Ok(self.deliver(&screened, &operator)),
             Err(error) => self.fail(&error, &operator),
         }
+    }
+
+    /// Somebody may be watching.
+    fn span(&self, params: &Json) -> Option<Box<dyn Span>> {
+        let tracer = self.gateway.tracer.as_deref()?;
+        Some(tracer.begin(Step {
+            side: Side::Asked,
+            kind: self.kind,
+            item: &self.name,
+            server: None,
+            caller: Some(&self.client.caller),
+            protocol: Some(self.client.revision.as_str()),
+            context: TraceContext::of(params).as_ref(),
+        }))
     }
 
     /// What the hub is to look for.
@@ -276,6 +312,12 @@ impl Gateway {
         let expires = self.now() + self.hub.limits.question_wait + PARK_GRACE;
         let (subject, call) = (subject.to_owned(), call.to_owned());
         self.sealer.seal(&Sealed { subject, call, expires, state })
+    }
+}
+
+fn end(span: Option<Box<dyn Span>>, ending: impl FnOnce() -> Ending) {
+    if let Some(span) = span {
+        span.end(ending());
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use capstan_hub::ports::{Listener, Listing};
+use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
@@ -18,7 +19,7 @@ use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
 use crate::listen::{Audience, MAX_CHANGES};
 use crate::lists::Lists;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Readings};
 use crate::operator::META_LEVEL;
 use crate::park::Park;
 use crate::seal::Sealer;
@@ -40,6 +41,8 @@ pub struct Gateway {
     pub(crate) watching: Watching,
     pub(crate) changes: mpsc::Sender<Listing>,
     pub(crate) metrics: Metrics,
+    /// Who watches calls, if anybody does.
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// Is told when no new requests are taken any more.
     pub(crate) stopped: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
@@ -55,6 +58,11 @@ pub struct Gateway {
 impl Gateway {
     /// A gateway to the servers of a hub. Must be called within a tokio runtime.
     pub fn new(hub: Arc<Hub>) -> Arc<Self> {
+        Self::watched(hub, None)
+    }
+
+    /// The same, with somebody who watches its calls.
+    pub fn watched(hub: Arc<Hub>, tracer: Option<Arc<dyn Tracer>>) -> Arc<Self> {
         let (changes, coming) = mpsc::channel(MAX_CHANGES);
         let (stop, stopped) = watch::channel(false);
         let gateway = Arc::new(Self {
@@ -66,6 +74,7 @@ impl Gateway {
             watching: Watching::default(),
             changes,
             metrics: Metrics::default(),
+            tracer,
             stopped,
             stop,
             conversations: Conversations::default(),
@@ -156,7 +165,12 @@ impl Gateway {
 
     /// What there is to count, as text for Prometheus.
     pub fn metrics(&self) -> String {
-        self.metrics.text(&self.hub, self.sessions(), self.park.len())
+        self.metrics.text(&self.readings())
+    }
+
+    /// The same as numbers, all but the durations of calls, which a tracer sees for itself.
+    pub fn readings(&self) -> Readings {
+        self.metrics.read(&self.hub, self.sessions(), self.park.len())
     }
 
     /// Takes no new requests; ends when those under way are done. Whoever waits for changes is

@@ -31,4 +31,5 @@ pub mod stdio;
 pub use client::{Client, Party, View};
 pub use exchange::{Answer, Exchange, Out};
 pub use gateway::Gateway;
+pub use metrics::Readings;
 pub use revision::Revision;

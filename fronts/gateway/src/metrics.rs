@@ -1,4 +1,4 @@
-//! What there is to count, as text for Prometheus.
+//! What there is to count: as numbers, and as text for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,6 +34,23 @@ const CODES: [ErrorCode; 9] = [
     ErrorCode::QuotaBlocked,
     ErrorCode::OutcomeUnknown,
 ];
+
+/// What there is to count, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readings {
+    /// Calls that are over, by outcome.
+    pub calls: [(&'static str, u64); 4],
+    /// Calls that failed, by code.
+    pub errors: [(&'static str, u64); 9],
+    /// Calls under way.
+    pub in_flight: u64,
+    /// Clients that are connected.
+    pub sessions: u64,
+    /// Calls that wait for their client's answer.
+    pub parked: u64,
+    /// Servers, by state.
+    pub servers: BTreeMap<&'static str, u64>,
+}
 
 /// Counters of calls. All in one step each, so that nobody waits for anybody.
 #[derive(Default)]
@@ -78,24 +95,58 @@ impl Metrics {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn text(&self, hub: &Hub, sessions: usize, parked: usize) -> String {
-        let mut text = Text(String::new());
+    pub(crate) fn read(&self, hub: &Hub, sessions: usize, parked: usize) -> Readings {
         let counts = &self.counts;
+        let mut errors = CODES.map(|code| (code.as_str(), 0));
+        for ((_, value), count) in errors.iter_mut().zip(&counts.failed) {
+            *value = get(count);
+        }
+        let mut servers = BTreeMap::new();
+        for backend in hub.backends.values() {
+            *servers.entry(backend.state().name().as_str()).or_default() += 1;
+        }
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Readings {
+            calls: [
+                ("answered", get(&counts.answered)),
+                ("tool_error", get(&counts.tool_errors)),
+                ("abandoned", get(&counts.abandoned)),
+                ("failed", errors.iter().map(|(_, count)| count).sum()),
+            ],
+            errors,
+            in_flight: number(self.in_flight()),
+            sessions: number(sessions),
+            parked: number(parked),
+            servers,
+        }
+    }
+
+    pub(crate) fn text(&self, readings: &Readings) -> String {
+        let mut text = Text(String::new());
         text.head("capstan_calls_total", "counter", "Calls that are over, by outcome.");
-        for (outcome, count) in [
-            ("answered", &counts.answered),
-            ("tool_error", &counts.tool_errors),
-            ("abandoned", &counts.abandoned),
-        ] {
-            text.line("capstan_calls_total", &format!("{{outcome=\"{outcome}\"}}"), get(count));
+        for (outcome, count) in readings.calls {
+            text.line("capstan_calls_total", &format!("{{outcome=\"{outcome}\"}}"), count);
         }
-        let failed: u64 = counts.failed.iter().map(get).sum();
-        text.line("capstan_calls_total", "{outcome=\"failed\"}", failed);
         text.head("capstan_call_errors_total", "counter", "Calls that failed, by code.");
-        for (code, count) in CODES.iter().zip(&counts.failed) {
-            let labels = format!("{{code=\"{}\"}}", code.as_str());
-            text.line("capstan_call_errors_total", &labels, get(count));
+        for (code, count) in readings.errors {
+            text.line("capstan_call_errors_total", &format!("{{code=\"{code}\"}}"), count);
         }
+        self.durations(&mut text);
+        text.head("capstan_calls_in_flight", "gauge", "Calls under way.");
+        text.line("capstan_calls_in_flight", "", readings.in_flight);
+        text.head("capstan_sessions", "gauge", "Clients that are connected.");
+        text.line("capstan_sessions", "", readings.sessions);
+        text.head("capstan_parked_calls", "gauge", "Calls that wait for their client's answer.");
+        text.line("capstan_parked_calls", "", readings.parked);
+        text.head("capstan_servers", "gauge", "Servers, by state.");
+        for (state, count) in &readings.servers {
+            text.line("capstan_servers", &format!("{{state=\"{state}\"}}"), count);
+        }
+        text.0
+    }
+
+    fn durations(&self, text: &mut Text) {
+        let counts = &self.counts;
         text.head("capstan_call_duration_seconds", "histogram", "How long calls took.");
         let mut sum = 0;
         for ((end, _), count) in BUCKETS.iter().zip(&counts.buckets) {
@@ -108,14 +159,6 @@ impl Metrics {
         let seconds = Duration::from_micros(get(&counts.micros)).as_secs_f64();
         text.line("capstan_call_duration_seconds_sum", "", seconds);
         text.line("capstan_call_duration_seconds_count", "", count);
-        text.head("capstan_calls_in_flight", "gauge", "Calls under way.");
-        text.line("capstan_calls_in_flight", "", self.in_flight());
-        text.head("capstan_sessions", "gauge", "Clients that are connected.");
-        text.line("capstan_sessions", "", sessions);
-        text.head("capstan_parked_calls", "gauge", "Calls that wait for their client's answer.");
-        text.line("capstan_parked_calls", "", parked);
-        text.servers(hub);
-        text.0
     }
 }
 
@@ -168,17 +211,6 @@ impl Text {
 
     fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
-
-    fn servers(&mut self, hub: &Hub) {
-        let mut states: BTreeMap<&str, u64> = BTreeMap::new();
-        for backend in hub.backends.values() {
-            *states.entry(backend.state().name().as_str()).or_default() += 1;
-        }
-        self.head("capstan_servers", "gauge", "Servers, by state.");
-        for (state, count) in states {
-            self.line("capstan_servers", &format!("{{state=\"{state}\"}}"), count);
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
 //!
 //! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
-//! again, [`mirror`] repeats arguments in headers.
+//! again, [`mirror`] repeats arguments in headers, [`trace`] the place in a trace.
 
 mod streams;
 mod mirror;
+mod trace;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -250,6 +251,7 @@ impl Http {
         } else if method != "initialize" {
             self.add_session(&mut headers);
         }
+        trace::add(&mut headers, params);
         headers
     }
 

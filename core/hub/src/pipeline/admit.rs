@@ -5,6 +5,7 @@ use capstan_wire::Json;
 
 use super::confirm::Approved;
 use super::resolve::Resolved;
+use crate::trace::TraceContext;
 use crate::{Part, Session};
 
 /// Proof that a call may be sent. Only `admit` makes one, and backends take nothing else.
@@ -46,5 +47,12 @@ impl Ticket {
     /// The params of the request, with the name that the server knows.
     pub fn params(&self) -> &Json {
         &self.params
+    }
+
+    /// The same ticket, whose server is told this place in a trace.
+    #[must_use]
+    pub fn told(&self, context: &TraceContext) -> Self {
+        let Self { id, kind, effect, params } = self;
+        Self { id: id.clone(), kind: *kind, effect: *effect, params: context.put(params) }
     }
 }

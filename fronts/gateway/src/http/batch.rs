@@ -6,12 +6,14 @@ use futures::StreamExt as _;
 use futures::stream::SelectAll;
 use hyper::Response;
 use hyper::http::StatusCode;
+use hyper::http::request::Parts;
 
 use super::body::{self, Body};
 use super::events::{Events, Source, outs};
 use super::face::Face;
 use super::sessions::Held;
 use super::take::Accepts;
+use super::trace;
 use crate::{Answer, Out, Revision};
 
 /// Most messages of a batch.
@@ -66,6 +68,7 @@ fn bad(text: &Bytes, error: &EnvelopeError) -> Answer {
 /// Takes a batch of a client that has shaken hands.
 pub(super) async fn answer(
     face: &Face,
+    head: &Parts,
     text: &Bytes,
     accepts: Accepts,
     session: Held,
@@ -82,6 +85,7 @@ pub(super) async fn answer(
                 answers.push(Answer::error(Some(&id), INVALID_REQUEST, words));
             }
             Ok(Message::Request { id, method, params }) => {
+                let params = trace::adopt(&head.headers, params);
                 requests.push(outs(face.gateway().request(session.client(), id, &method, params)));
             }
             Ok(Message::Notification { method, params }) => {

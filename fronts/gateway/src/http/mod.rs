@@ -3,9 +3,9 @@
 //!
 //! Read in this order: `serve` accepts connections, `timed` cuts those that stand still, `face`
 //! hands each request to its route, `guard` refuses those from elsewhere, `take` reads what came,
-//! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request and
-//! `batch` for several messages at once, `older` is HTTP+SSE, `sessions` keeps the clients with a
-//! handshake, `body` and `events` are what goes back.
+//! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
+//! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`
+//! keeps the clients with a handshake, `body` and `events` are what goes back.
 
 mod serve;
 mod timed;
@@ -15,6 +15,7 @@ mod take;
 mod post;
 mod mirror;
 mod repeats;
+mod trace;
 mod batch;
 mod older;
 mod sessions;

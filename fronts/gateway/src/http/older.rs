@@ -22,6 +22,7 @@ use super::events::{Events, Source, outs};
 use super::face::Face;
 use super::sessions::Key;
 use super::take::{self, Accepts};
+use super::trace;
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
 /// What a client has posted and its stream has not yet taken up.
@@ -107,7 +108,7 @@ pub(super) async fn post(
     };
     for message in messages {
         let posted = match message {
-            Ok(message) => older.take(face.gateway(), message).await,
+            Ok(message) => older.take(face.gateway(), traced(head, message)).await,
             Err(answer) => Some(Posted::Answer(answer)),
         };
         if let Some(posted) = posted
@@ -117,6 +118,15 @@ pub(super) async fn post(
         }
     }
     body::bare(StatusCode::ACCEPTED)
+}
+
+fn traced(head: &Parts, message: Message) -> Message {
+    match message {
+        Message::Request { id, method, params } => {
+            Message::Request { id, method, params: trace::adopt(&head.headers, params) }
+        }
+        other @ (Message::Notification { .. } | Message::Reply { .. }) => other,
+    }
 }
 
 // === impl OlderClients ===

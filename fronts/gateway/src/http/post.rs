@@ -21,6 +21,7 @@ use super::face::Face;
 use super::mirror::{self, Said};
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
+use super::trace;
 use crate::{Answer, Exchange, Out, Revision, View};
 
 /// MCP 2026-07-28: the client cannot do what the request needs.
@@ -63,7 +64,7 @@ pub(super) async fn post(
     };
     if batch::is_batch(&text) {
         return match session(face, head, &caller, &view) {
-            Ok(session) => Box::pin(batch::answer(face, &text, accepts, session)).await,
+            Ok(session) => Box::pin(batch::answer(face, head, &text, accepts, session)).await,
             Err(missing) => missing.response(None),
         };
     }
@@ -82,8 +83,9 @@ async fn request(
     head: &Parts,
     accepts: Accepts,
     (caller, view): (Arc<Caller>, View),
-    asked: Asked,
+    mut asked: Asked,
 ) -> Response<Body> {
+    asked.params = trace::adopt(&head.headers, asked.params);
     if let Some(said) = modern(&head.headers, &asked) {
         let made = make_modern(face, head, (caller, view), &asked, &said);
         return match made.await {

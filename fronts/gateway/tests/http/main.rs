@@ -12,4 +12,5 @@ mod modern;
 mod older;
 mod limits;
 mod ends;
+mod traces;
 mod tls;

@@ -1,7 +1,7 @@
 //! A gateway over HTTP in front of one fake server.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_gateway::Gateway;
@@ -10,6 +10,7 @@ use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice, Operator,
 };
+use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Entry, Hub, Limits};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
@@ -47,6 +48,8 @@ pub(crate) struct Files {
     waiting: watch::Sender<usize>,
     /// Lets a `wait` go.
     go: Notify,
+    /// The params of all calls.
+    pub(crate) sent: Mutex<Vec<String>>,
 }
 
 struct Log;
@@ -94,9 +97,17 @@ impl World {
     }
 
     pub(crate) async fn with(settings: HttpSettings) -> Self {
+        Self::watched(settings, None).await
+    }
+
+    pub(crate) async fn watched(settings: HttpSettings, tracer: Option<Arc<dyn Tracer>>) -> Self {
         let name: ServerName = "files".parse().unwrap();
-        let server = Files { name: name.clone(), waiting: watch::channel(0).0, go: Notify::new() };
-        let server = Arc::new(server);
+        let server = Arc::new(Files {
+            name: name.clone(),
+            waiting: watch::channel(0).0,
+            go: Notify::new(),
+            sent: Mutex::default(),
+        });
         let mut policy = Policy::default();
         let files = ServerPolicy { display: "files".to_owned(), ..ServerPolicy::default() };
         policy.servers.insert(name.clone(), files);
@@ -117,7 +128,7 @@ impl World {
         let address = bound.address();
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
-        let ended = tokio::spawn(serve(Gateway::new(Arc::new(hub)), bound, stopped));
+        let ended = tokio::spawn(serve(Gateway::watched(Arc::new(hub), tracer), bound, stopped));
         Self { address, server, stop: Some(stop), ended }
     }
 
@@ -204,6 +215,7 @@ impl Backend for Files {
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
             let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
+            self.sent.lock().unwrap().push(ticket.params().to_string());
             let mut text = format!("{tool} done");
             match tool.as_str() {
                 "wait" => self.wait().await,

@@ -1,0 +1,92 @@
+//! A server whose calls are watched.
+
+use std::sync::Arc;
+
+use capstan_hub::catalog::Typing;
+use capstan_hub::ports::{About, Backend, BoxFuture, Errand, Item, Listing, Operator};
+use capstan_hub::trace::{Ending, Side, Step, TraceContext, Tracer};
+use capstan_hub::{Answer, Ticket};
+use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::Json;
+
+/// A server whose calls are watched, and which is told where in a trace it is called.
+pub struct Followed {
+    server: Arc<dyn Backend>,
+    tracer: Arc<dyn Tracer>,
+}
+
+// === impl Followed ===
+
+impl Followed {
+    /// The same server, watched.
+    pub fn new(server: Arc<dyn Backend>, tracer: Arc<dyn Tracer>) -> Self {
+        Self { server, tracer }
+    }
+
+    async fn watch(
+        &self,
+        ticket: &Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Answer, CallError> {
+        let context = TraceContext::of(ticket.params());
+        let span = self.tracer.begin(Step {
+            side: Side::Asking,
+            kind: ticket.kind(),
+            item: &ticket.id().item,
+            server: Some(self.server.name()),
+            caller: None,
+            protocol: None,
+            context: context.as_ref(),
+        });
+        let told = span.context().map(|context| ticket.told(&context));
+        let result = self.server.run(told.as_ref().unwrap_or(ticket), operator).await;
+        span.end(match &result {
+            Ok(answer) if answer.is_error() => Ending::ToolError,
+            Ok(_) => Ending::Answered,
+            Err(error) => Ending::failed(error),
+        });
+        result
+    }
+}
+
+impl Backend for Followed {
+    fn name(&self) -> &ServerName {
+        self.server.name()
+    }
+
+    fn state(&self) -> ServerState {
+        self.server.state()
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        self.server.about()
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        self.server.list(listing)
+    }
+
+    fn run<'a>(
+        &'a self,
+        ticket: &'a Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        Box::pin(self.watch(ticket, operator))
+    }
+
+    fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
+        self.server.complete(typing)
+    }
+
+    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
+        self.server.errand(errand)
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        self.server.stderr()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.server.close()
+    }
+}

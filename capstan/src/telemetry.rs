@@ -1,0 +1,107 @@
+//! Traces and metrics for collectors, when the environment names one.
+
+use std::sync::{Arc, Weak};
+
+use capstan_gateway::{Gateway, Readings};
+use capstan_hub::Hub;
+use capstan_hub::ports::Backend;
+use capstan_hub::trace::Tracer;
+use capstan_telemetry::{Followed, Point, Series, Settings, Sort};
+use tracing::error;
+
+use crate::world::World;
+
+/// Telemetry, as far as it is switched on.
+pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
+
+// === impl Telemetry ===
+
+impl Telemetry {
+    /// Reads the switches. What is wrong with them is logged, and no reason not to serve.
+    pub(crate) fn start(world: &World) -> Self {
+        let settings = Settings::read(&|name| world.variable(name));
+        let telemetry = capstan_telemetry::Telemetry::start(&settings).unwrap_or_else(|failed| {
+            let failed = anyhow::Error::new(failed);
+            error!("no telemetry is sent: {failed:#}");
+            None
+        });
+        Self(telemetry)
+    }
+
+    /// Who watches the calls, if anybody does.
+    pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+        self.0.as_ref().map(capstan_telemetry::Telemetry::tracer)
+    }
+
+    /// Watches the servers of a hub.
+    pub(crate) fn follow(&self, hub: &mut Hub) {
+        let Some(tracer) = self.tracer() else { return };
+        for backend in hub.backends.values_mut() {
+            let followed = Followed::new(Arc::clone(backend), Arc::clone(&tracer));
+            *backend = Arc::new(followed) as Arc<dyn Backend>;
+        }
+    }
+
+    /// Sends from time to time what the gateway counts.
+    pub(crate) fn count(&self, gateway: &Arc<Gateway>) {
+        if let Some(telemetry) = &self.0 {
+            telemetry.watch(all_series(gateway));
+        }
+    }
+
+    /// Sends what is left, for at most two seconds.
+    pub(crate) fn end(self) {
+        if let Some(telemetry) = self.0 {
+            telemetry.end();
+        }
+    }
+}
+
+/// What `/metrics` has, in OpenTelemetry's spelling.
+fn all_series(gateway: &Arc<Gateway>) -> [Series; 6] {
+    use Sort::{Counter, Gauge};
+    let series = |name, help, unit, sort, points: fn(&Readings) -> Vec<Point>| {
+        let gateway = Arc::downgrade(gateway);
+        let read = move || {
+            let readings = Weak::upgrade(&gateway).map(|gateway| gateway.readings());
+            readings.as_ref().map(points).unwrap_or_default()
+        };
+        Series { name, help, unit, sort, read: Arc::new(read) }
+    };
+    [
+        series("capstan.calls", "Calls that are over, by outcome.", "{call}", Counter, |now| {
+            labelled("outcome", now.calls)
+        }),
+        series("capstan.call.errors", "Calls that failed, by code.", "{call}", Counter, |now| {
+            labelled("code", now.errors)
+        }),
+        series("capstan.calls.in_flight", "Calls under way.", "{call}", Gauge, |now| {
+            plain(now.in_flight)
+        }),
+        series("capstan.sessions", "Clients that are connected.", "{session}", Gauge, |now| {
+            plain(now.sessions)
+        }),
+        series(
+            "capstan.parked_calls",
+            "Calls that wait for their client's answer.",
+            "{call}",
+            Gauge,
+            |now| plain(now.parked),
+        ),
+        series("capstan.servers", "Servers, by state.", "{server}", Gauge, |now| {
+            labelled("state", now.servers.clone())
+        }),
+    ]
+}
+
+fn labelled(
+    label: &'static str,
+    values: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Vec<Point> {
+    let point = |(word, value)| Point { label: Some((label, word)), value };
+    values.into_iter().map(point).collect()
+}
+
+fn plain(value: u64) -> Vec<Point> {
+    vec![Point { label: None, value }]
+}
