@@ -123,7 +123,7 @@ impl Gateway {
                 });
                 let merged = merged_instructions(texts);
                 Greeting {
-                    capabilities: capabilities(abouts.iter().map(|(_, about)| about)),
+                    capabilities: view.able(capabilities(abouts.iter().map(|(_, about)| about))),
                     instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
                 }
             }
