@@ -167,6 +167,12 @@ impl Client {
         }
     }
 
+    /// Ends all of its requests.
+    pub(crate) fn cancel_all(&self) {
+        let running = std::mem::take(&mut self.state().running);
+        running.into_values().for_each(|running| running.abort());
+    }
+
     /// Sends a message that belongs to no request, if there is a way and room for it.
     pub(crate) fn tell(&self, message: Bytes) {
         let inbox = self.state().inbox.clone();
@@ -242,9 +248,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        for running in self.state().running.values() {
-            running.abort();
-        }
+        self.cancel_all();
     }
 }
 

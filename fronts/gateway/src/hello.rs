@@ -45,7 +45,6 @@ impl Gateway {
         let party = named(party, info.as_ref());
         let session = self.session_of(&party);
         let client = Arc::new(Client::new(revision, able, party, session));
-        self.greet(&client);
         let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
         let mut members = vec![
@@ -54,6 +53,8 @@ impl Gateway {
             ("serverInfo", &server),
         ];
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+        // Only now: whoever is gone by then was never here.
+        self.greet(&client);
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
 

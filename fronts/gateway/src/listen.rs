@@ -67,6 +67,7 @@ impl Gateway {
     /// The client is gone: its requests end, its subscriptions too.
     pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
         self.audience.clients().remove(&client.number);
+        client.cancel_all();
         for (server, uri) in client.subscriptions() {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
