@@ -170,7 +170,9 @@ impl Client {
     /// Ends all of its requests.
     pub(crate) fn cancel_all(&self) {
         let running = std::mem::take(&mut self.state().running);
-        running.into_values().for_each(|running| running.abort());
+        for running in running.into_values() {
+            running.abort();
+        }
     }
 
     /// Sends a message that belongs to no request, if there is a way and room for it.
