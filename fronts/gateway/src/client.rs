@@ -193,14 +193,18 @@ impl Client {
         (id, Asked { client: Arc::clone(self), id, receiver })
     }
 
-    /// Notes that a request is worked on; `false` when there are too many, or one of that id.
-    pub(crate) fn runs(&self, id: &RequestId, handle: AbortHandle) -> bool {
+    /// Notes that a request is worked on; why it cannot be, when it cannot.
+    pub(crate) fn runs(&self, id: &RequestId, handle: AbortHandle) -> Result<(), &'static str> {
         let mut state = self.state();
-        if state.running.len() >= MAX_RUNNING || state.running.contains_key(id) {
-            return false;
+        if state.running.len() >= MAX_RUNNING {
+            return Err("too many requests at the same time");
+        }
+        if state.running.contains_key(id) {
+            return Err("a request of this id is still worked on");
         }
         state.running.insert(id.clone(), handle);
-        true
+        drop(state);
+        Ok(())
     }
 
     pub(crate) fn ran(&self, id: &RequestId) {

@@ -83,8 +83,8 @@ impl Exchange {
         events: mpsc::Receiver<Event>,
         task: Task,
     ) -> Self {
-        if !client.runs(&id, task.0.abort_handle()) {
-            return Self::fault(id, Fault::new(-32600, "too many requests at the same time"));
+        if let Err(why) = client.runs(&id, task.0.abort_handle()) {
+            return Self::fault(id, Fault::new(-32600, why));
         }
         let work = Work::Running { events, task, said: VecDeque::new() };
         Self { id, work, client: Some(Arc::clone(client)), coming: None }

@@ -1,8 +1,9 @@
-//! The instructions of servers, cut to size and labelled by who wrote them.
+//! The instructions of servers: scanned, cut to size, and labelled by who wrote them.
 
 use std::fmt::Write as _;
 
 use capstan_model::ServerName;
+use capstan_policy::injection::sanitized;
 
 /// Most that one server may say, in bytes.
 pub const MAX_INSTRUCTIONS: usize = 2 * 1024;
@@ -27,8 +28,10 @@ pub fn merged_instructions<'a>(
     merged
 }
 
-/// The instructions of one server, no longer than they may be.
+/// The instructions of one server, no longer than they may be, with whatever is meant to take over
+/// a model masked.
 pub fn capped_instructions(text: &str) -> String {
+    let text = sanitized(text);
     let text = text.trim();
     let cut = text.get(..text.floor_char_boundary(MAX_INSTRUCTIONS)).unwrap_or_default();
     let dots = if cut.len() < text.len() { "…" } else { "" };
