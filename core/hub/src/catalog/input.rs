@@ -34,7 +34,11 @@ const MAX_PATTERN: usize = 1024 * 1024;
 const MAX_KNOWN: usize = 1 << 16;
 
 /// A schema that can be used.
-pub struct InputSchema(Validator);
+pub struct InputSchema {
+    validator: Validator,
+    /// The arguments that must be there.
+    required: Vec<String>,
+}
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,8 +103,9 @@ impl InputSchema {
             Ok(_) => return Err(BadSchema::Entangled),
             Err(reference) => return Err(BadSchema::Reference(mismatch::short(&reference))),
         }
+        let required = required(&value);
         let first = match build(&value, None) {
-            Ok(validator) => return Ok(Self(validator)),
+            Ok(validator) => return Ok(Self { validator, required }),
             Err(bad) => bad,
         };
         // Who does not say which draft it is may mean an older one.
@@ -114,7 +119,7 @@ impl InputSchema {
             members.shift_remove("$schema");
         }
         let older = drafts.iter().find_map(|draft| build(&value, Some(*draft)).ok());
-        older.map(Self).ok_or(first)
+        older.map(|validator| Self { validator, required }).ok_or(first)
     }
 
     /// Validates arguments.
@@ -122,12 +127,17 @@ impl InputSchema {
     /// # Errors
     /// What is wrong with them, in words; secrets are masked.
     pub fn check(&self, arguments: &Json) -> Result<(), Misfit> {
-        let value: Value = arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
+        let mut value: Value =
+            arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
         if is_deeper(&value, MAX_DEPTH) {
             return Err(Misfit(format!("they are nested deeper than {MAX_DEPTH} levels")));
         }
+        if let Some(members) = value.as_object_mut() {
+            // Many write null for what they leave out, and servers take it as that.
+            members.retain(|name, value| !value.is_null() || self.required.contains(name));
+        }
         let mut told = Vec::new();
-        for error in self.0.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error)) {
+        for error in self.validator.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error)) {
             if told.len() == MAX_TOLD {
                 told.push("and more".to_owned());
                 break;
@@ -159,6 +169,13 @@ impl Schemas {
         });
         bad.map_or(Ok(()), Err)
     }
+}
+
+/// The arguments that a schema says must be there.
+fn required(schema: &Value) -> Vec<String> {
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(ToOwned::to_owned).collect()
 }
 
 fn build(schema: &Value, draft: Option<Draft>) -> Result<Validator, BadSchema> {

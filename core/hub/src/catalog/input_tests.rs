@@ -165,3 +165,12 @@ fn what_is_remembered_of_schemas_is_bounded_and_right() {
     }
     assert_eq!(schemas.known.lock().unwrap().len(), 2);
 }
+
+#[test]
+fn null_for_what_may_be_left_out_counts_as_left_out() {
+    let schema = r#"{"type":"object","properties":{"x":{"type":"boolean"}},"required":["y"]}"#;
+    assert_eq!(said(schema, r#"{"x":null,"y":1}"#), "fits");
+    assert_eq!(said(schema, r#"{"x":1,"y":1}"#), "`x` must be true or false, not `1`");
+    let strict = r#"{"type":"object","properties":{"y":{"type":"string"}},"required":["y"]}"#;
+    assert_eq!(said(strict, r#"{"y":null}"#), "`y` must be text, not null");
+}

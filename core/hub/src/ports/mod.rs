@@ -1,5 +1,5 @@
 //! What the road needs from outside, as traits: servers and the rest here, people and programs in
-//! [`operator`], what servers say unasked in [`listener`].
+//! `operator`, what servers say unasked in `listener`.
 
 mod listener;
 mod operator;
