@@ -56,6 +56,9 @@ pub(crate) async fn serve(
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let watched = watch(&hub);
+    // Begun at once, so that the first client finds them there.
+    let warming = Arc::clone(&gateway);
+    tokio::spawn(async move { warming.warm_up().await });
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();

@@ -28,6 +28,8 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     limits: Limits,
     open: Arc<AtomicUsize>,
+    /// Whose questions go through.
+    server: ServerName,
 }
 
 /// A place among the questions that are open; given back when dropped.
@@ -36,13 +38,14 @@ struct Place(Arc<AtomicUsize>);
 // === impl Gate ===
 
 impl Gate {
-    pub(crate) fn new(hub: &Hub, operator: Arc<dyn Operator>) -> Self {
+    pub(crate) fn new(hub: &Hub, server: &ServerName, operator: Arc<dyn Operator>) -> Self {
         Self {
             operator,
             policy: Arc::clone(&hub.policy),
             clock: Arc::clone(&hub.clock),
             limits: hub.limits,
             open: Arc::clone(&hub.open_questions),
+            server: server.clone(),
         }
     }
 
@@ -123,7 +126,9 @@ impl Operator for Gate {
     }
 
     fn wishes(&self) -> Wishes {
-        self.operator.wishes()
+        let wishes = self.operator.wishes();
+        // What may not be asked is answered here, and not handed out.
+        Wishes { input_required: wishes.input_required && !self.forbids(&self.server), ..wishes }
     }
 
     fn party(&self) -> u64 {

@@ -223,6 +223,10 @@ impl CallError {
             Self::Denied { item, .. } => {
                 Some(format!("`capstan why {item}` shows every rule that speaks of it"))
             }
+            // A rule that asks goes before one that allows.
+            Self::NotApproved { item, rule } if rule.contains("ask:") => {
+                Some(format!("to allow `{item}` without asking, change the rule `{rule}`"))
+            }
             Self::NotApproved { item, .. } => Some(format!(
                 "to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`"
             )),

@@ -1,7 +1,6 @@
 //! Calls: a tool, a resource or a prompt, down the road and back in the client's revision.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
@@ -11,26 +10,13 @@ use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
 use crate::client::{Client, View};
+use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
 use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
-use crate::seal::{BadState, Sealed, State, digest};
-
-/// The type of a result that asks for input.
-const INPUT_REQUIRED: &str = "input_required";
-
-/// How much longer than its questions a call waits, so that late answers are told apart.
-const PARK_GRACE: Duration = Duration::from_secs(30);
-
-/// How a call of a modern client goes on when there is something to ask.
-pub(crate) struct Coming {
-    gateway: Arc<Gateway>,
-    subject: String,
-    /// A digest of the call.
-    call: String,
-}
+use crate::seal::{BadState, State, digest};
 
 /// One call on its way.
 struct Way {
@@ -61,7 +47,11 @@ pub(crate) fn call(
         return Exchange::fault(id, Fault::invalid(message));
     };
     let modern = client.revision.is_modern();
-    let call = modern.then(|| digest(kind.method(), &params));
+    let place = match &client.view {
+        View::All => "",
+        View::One(server) => server.as_str(),
+    };
+    let call = modern.then(|| digest(place, kind.method(), &params));
     let mut way = Way {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
@@ -76,8 +66,11 @@ pub(crate) fn call(
             let subject = &client.caller.subject;
             match gateway.sealer.open(&state, subject, &call, gateway.now()) {
                 Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
-                Ok(State::Elsewhere { state, approved }) => {
-                    way.part = Part::Later { approved };
+                Ok(State::Elsewhere { state, approved, number }) => {
+                    // Sent once more it is a call of its own: it is counted, and asked about.
+                    if gateway.spend(number) {
+                        way.part = Part::Later { approved };
+                    }
                     match way.with_state(state) {
                         Ok(()) => way.start(id),
                         Err(fault) => Exchange::fault(id, fault),
@@ -132,7 +125,8 @@ impl Way {
 
     fn start(self, id: RequestId) -> Exchange {
         let (events, coming_out) = mpsc::channel(EVENTS);
-        let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events);
+        let (client, wait) = (Arc::clone(&self.client), self.gateway.hub.limits.question_wait);
+        let operator = ClientOperator::new(client, &self.params, events, wait);
         operator.goes_on(self.part);
         let (client, coming) = (Arc::clone(&self.client), self.coming());
         let task = Task(tokio::spawn(self.run(Arc::new(operator))));
@@ -237,7 +231,7 @@ impl Way {
                 let state = self.gateway.seal(
                     &self.client.caller.subject,
                     call,
-                    State::Elsewhere { state: theirs, approved: operator.approved() },
+                    self.gateway.elsewhere(theirs, operator.approved().into()),
                 );
                 let result = object::with_member(result, "requestState", &state);
                 Payload::from(result.unwrap_or_else(|_| screened.result().clone()))
@@ -280,38 +274,9 @@ impl Way {
             })
             .collect();
         let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        let state = State::Elsewhere { state: None, approved: operator.approved() };
+        let state = self.gateway.elsewhere(None, operator.approved().into());
         let state = self.gateway.seal(&self.client.caller.subject, call, state);
         Some(input_required(&compose::object(&requests), &state))
-    }
-}
-
-// === impl Coming ===
-
-impl Coming {
-    /// When a call that is parked now is given up.
-    pub(crate) fn expires(&self) -> Duration {
-        self.gateway.now() + self.gateway.hub.limits.question_wait + PARK_GRACE
-    }
-
-    /// Keeps a call until its client comes back; the answer that sends the client for it.
-    pub(crate) fn park(&self, parked: Parked) -> Result<Json, Fault> {
-        let requests = parked.requests();
-        match self.gateway.park.put(parked) {
-            Ok(number) => {
-                let state = self.gateway.seal(&self.subject, &self.call, State::Parked(number));
-                Ok(input_required(&requests, &state))
-            }
-            Err(_) => Err(Fault::new(-32603, "too many calls wait for an answer; try again later")),
-        }
-    }
-}
-
-impl Gateway {
-    fn seal(&self, subject: &str, call: &str, state: State) -> Json {
-        let expires = self.now() + self.hub.limits.question_wait + PARK_GRACE;
-        let (subject, call) = (subject.to_owned(), call.to_owned());
-        self.sealer.seal(&Sealed { subject, call, expires, state })
     }
 }
 
@@ -319,14 +284,6 @@ fn end(span: Option<Box<dyn Span>>, ending: impl FnOnce() -> Ending) {
     if let Some(span) = span {
         span.end(ending());
     }
-}
-
-fn input_required(requests: &Json, state: &Json) -> Json {
-    compose::object(&[
-        ("resultType", &compose::string(INPUT_REQUIRED)),
-        ("inputRequests", requests),
-        ("requestState", state),
-    ])
 }
 
 /// A result with what modern clients expect of every one; nothing that is there is touched.

@@ -8,9 +8,9 @@ use capstan_wire::{Json, RequestId, compose};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::call::Coming;
 use crate::client::Client;
-use crate::fault::Fault;
+use crate::coming::Coming;
+use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
 use crate::park::Parked;
 
@@ -126,8 +126,13 @@ impl Exchange {
         };
         self.done();
         self.work = Work::Ready(None);
-        // Only a task that was cancelled has no result, and then nobody expects one.
-        result.ok().map(|result| Out::Answer(Answer::of(&self.id, result)))
+        let result = match result {
+            Ok(result) => result,
+            // Whoever cancels expects no answer.
+            Err(error) if error.is_cancelled() => return None,
+            Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
+        };
+        Some(Out::Answer(Answer::of(&self.id, result)))
     }
 
     /// Asks a modern client, together with whatever else is asked at the same moment.

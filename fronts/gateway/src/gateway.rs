@@ -1,6 +1,7 @@
 //! Takes requests and hands each to its method.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ use crate::watch::Watching;
 /// How often what has waited for too long is looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// No state that a client carries is good for longer.
+const MAX_STATE_AGE: Duration = Duration::from_hours(24);
+
 /// How often it is looked whether requests are still under way when we end.
 const DRAIN_STEP: Duration = Duration::from_millis(20);
 
@@ -47,6 +51,9 @@ pub struct Gateway {
     pub(crate) stopped: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
     conversations: Conversations,
+    /// States that clients carry: the number of the next, and those that came back.
+    states: AtomicU64,
+    spent: Mutex<HashMap<u64, Duration>>,
     /// For those whose calls are not counted.
     endless: Arc<Session>,
     /// The most that each server was asked to tell.
@@ -78,6 +85,8 @@ impl Gateway {
             stopped,
             stop,
             conversations: Conversations::default(),
+            states: AtomicU64::new(1),
+            spent: Mutex::default(),
             endless: Arc::new(Session::new(None)),
             levels: Mutex::default(),
         });
@@ -177,6 +186,8 @@ impl Gateway {
     /// told that there will be none.
     pub async fn drain(&self) {
         self.stop.send_replace(true);
+        // Nobody can come back for these any more.
+        self.park.close();
         while self.metrics.in_flight() > 0 {
             tokio::time::sleep(DRAIN_STEP).await;
         }
@@ -265,6 +276,17 @@ impl Gateway {
         }
     }
 
+    /// A number that no other state has.
+    pub(crate) fn number_state(&self) -> u64 {
+        self.states.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes that a state came back; whether it is the first time.
+    pub(crate) fn spend(&self, number: u64) -> bool {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.insert(number, self.now()).is_none()
+    }
+
     pub(crate) fn now(&self) -> Duration {
         self.hub.clock.monotonic()
     }
@@ -275,6 +297,10 @@ impl Gateway {
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
+            let now = gateway.now();
+            let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
+            // By then the state itself is no longer good.
+            spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
         }
     }
 }

@@ -20,6 +20,7 @@ mod park;
 mod operator;
 mod hello;
 mod lists;
+mod coming;
 mod call;
 mod errand;
 mod watch;

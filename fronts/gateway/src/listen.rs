@@ -163,20 +163,19 @@ impl Gateway {
         }
     }
 
-    /// Looks at lists that may have changed, and tells those who have seen something else.
+    /// Looks at lists that may have changed; whoever has seen something else is told by that.
     async fn tell_changed(self: &Arc<Self>, changed: &HashSet<Listing>) {
-        for ((view, listing), before) in self.lists.known() {
-            if !changed.contains(&listing) {
-                continue;
-            }
-            let now = self.built(&view, listing).await;
-            if now.is_ok_and(|now| !now.looks_like(&before)) {
-                self.tell_list(&view, listing);
+        for (view, listing) in self.lists.known() {
+            if changed.contains(&listing)
+                && let Err(fault) = self.built(&view, listing).await
+            {
+                tracing::debug!(?fault, "a list that may have changed cannot be read");
             }
         }
     }
 
-    fn tell_list(&self, view: &View, listing: Listing) {
+    /// Tells everybody who is shown this list that it has changed.
+    pub(crate) fn tell_list(&self, view: &View, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
         for client in self.audience.connected() {

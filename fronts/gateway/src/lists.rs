@@ -88,12 +88,21 @@ impl Gateway {
         };
         let key = (view.clone(), listing);
         let known = self.lists.built().get(&key).cloned();
-        if let Some(known) = known.filter(|known| known.is_of(&gathered)) {
-            return Ok(known);
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered)) {
+            return Ok(Arc::clone(known));
         }
         let built = Arc::new(self.build(view, listing, &gathered));
-        self.lists.built().insert(key, Arc::clone(&built));
+        let before = self.lists.built().insert(key, Arc::clone(&built));
+        if before.is_some_and(|before| !before.looks_like(&built)) {
+            // By whoever sees it first, so that nobody can see it and keep it from the others.
+            self.tell_list(view, listing);
+        }
         Ok(built)
+    }
+
+    /// Starts all servers and reads what tools they have, so that the first who asks need not wait.
+    pub async fn warm_up(self: &Arc<Self>) {
+        self.gather_all(Listing::Tools).await;
     }
 
     /// What all servers list that have answered in time.
@@ -249,8 +258,8 @@ impl Gateway {
 
 impl Lists {
     /// The lists that somebody has asked for.
-    pub(crate) fn known(&self) -> Vec<((View, Listing), Arc<Built>)> {
-        self.built().iter().map(|(key, built)| (key.clone(), Arc::clone(built))).collect()
+    pub(crate) fn known(&self) -> Vec<(View, Listing)> {
+        self.built().keys().cloned().collect()
     }
 
     fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<Built>>> {
@@ -266,7 +275,7 @@ impl Lists {
 
 impl Built {
     /// Whether a client sees the same in both.
-    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+    fn looks_like(&self, other: &Self) -> bool {
         self.pages == other.pages
     }
 

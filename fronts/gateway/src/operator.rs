@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{
@@ -9,13 +10,14 @@ use capstan_hub::ports::{
     Wishes,
 };
 use capstan_hub::{Ground, Part};
+use capstan_model::ServerName;
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
 
-use crate::client::{Client, Level};
+use crate::client::{Client, Level, View};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
 
@@ -33,6 +35,8 @@ pub(crate) struct ClientOperator {
     token: Option<Json>,
     /// What it wants to hear of, of what the server logs.
     level: Hears,
+    /// How long it has to say yes or no to the call.
+    patience: Duration,
     /// Whether it said yes to the call.
     approved: AtomicBool,
 }
@@ -63,7 +67,12 @@ enum Hears {
 
 impl ClientOperator {
     /// The operator of a call with these params.
-    pub(crate) fn new(client: Arc<Client>, params: &Json, events: mpsc::Sender<Event>) -> Self {
+    pub(crate) fn new(
+        client: Arc<Client>,
+        params: &Json,
+        events: mpsc::Sender<Event>,
+        patience: Duration,
+    ) -> Self {
         let meta = object::get(params, "_meta");
         let [token, level] = match &meta {
             Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
@@ -75,7 +84,7 @@ impl ClientOperator {
             (true, None) => Hears::Nothing,
             (false, _) => client.level().map_or(Hears::All, Hears::From),
         };
-        Self { client, events, token, level, approved: AtomicBool::new(false) }
+        Self { client, events, token, level, patience, approved: AtomicBool::new(false) }
     }
 
     /// The call goes on; what was said yes to stays so.
@@ -88,6 +97,15 @@ impl ClientOperator {
     /// Whether the client said yes to the call.
     pub(crate) fn approved(&self) -> bool {
         self.approved.load(Ordering::Relaxed)
+    }
+
+    /// The question with the name of its server before it, where the client cannot know who asks:
+    /// none may pose as another.
+    fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
+        let (View::All, Asking::Elicit) = (&self.client.view, asking) else { return params };
+        let message = object::get_string(&params, "message").unwrap_or_default();
+        let message = compose::string(&format!("[{server}] {message}"));
+        object::with_member(&params, "message", &message).unwrap_or(params)
     }
 
     fn tell(&self, method: &str, params: &Json) {
@@ -122,19 +140,32 @@ impl ClientOperator {
         }
     }
 
-    /// Whether its revision can ask a person to visit a page.
+    /// Whether it can ask a person to visit a page.
     fn can_visit(&self) -> bool {
         self.client.revision >= Revision::V2025_11_25
+            && object::at_path(&self.client.able, "elicitation.url").is_some()
+    }
+
+    /// Whether it can ask a person to fill in a form. Who names no way at all means this one.
+    fn can_fill_in(&self) -> bool {
+        let ways = object::get(&self.client.able, "elicitation");
+        ways.is_some_and(|ways| {
+            object::get(&ways, "form").is_some() || object::get(&ways, "url").is_none()
+        })
     }
 }
 
 impl Operator for ClientOperator {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
         async move {
-            if !self.client.is_able(Asking::Elicit.capability()) {
+            if !self.can_fill_in() {
                 return Approval::No(Ground::Nobody);
             }
-            match self.put(Asking::Elicit, approval_form(question)).await {
+            let asked = self.put(Asking::Elicit, approval_form(question));
+            let Ok(answer) = tokio::time::timeout(self.patience, asked).await else {
+                return Approval::No(Ground::Nobody);
+            };
+            match answer {
                 Ok(answer) if is_yes(&answer) => {
                     self.approved.store(true, Ordering::Relaxed);
                     Approval::Yes(Ground::Asked)
@@ -153,12 +184,13 @@ impl Operator for ClientOperator {
 
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         async move {
-            let Ask { asking, params, .. } = ask;
+            let Ask { server, asking, params } = ask;
             let visit = object::get_string(&params, "mode").as_deref() == Some("url");
-            if asking == Asking::Elicit && visit && !self.can_visit() {
+            let can = if visit { self.can_visit() } else { self.can_fill_in() };
+            if asking == Asking::Elicit && !can {
                 return Ok(Reply::Decline.to_json());
             }
-            self.put(asking, params).await
+            self.put(asking, self.signed(&server, asking, params)).await
         }
         .boxed()
     }

@@ -70,6 +70,12 @@ impl Park {
         late.into_iter().for_each(Parked::decline);
     }
 
+    /// Gives up everything.
+    pub(crate) fn close(&self) {
+        let all = std::mem::take(&mut self.places().calls);
+        all.into_values().for_each(Parked::decline);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places().calls.len()
     }

@@ -44,6 +44,8 @@ pub(crate) enum State {
         state: Option<Json>,
         /// Whether an operator has said yes to the call.
         approved: bool,
+        /// Tells it apart from every other, so that it counts once.
+        number: u64,
     },
 }
 
@@ -69,15 +71,15 @@ impl Sealer {
         let (subject, call) = (compose::string(&sealed.subject), compose::string(&sealed.call));
         let expires = compose::number(millis);
         let mut members = vec![("s", &subject), ("c", &call), ("x", &expires)];
-        let (parked, approved);
+        let (parked, approved, once);
         match &sealed.state {
             State::Parked(id) => {
                 parked = compose::number(*id);
                 members.push(("p", &parked));
             }
-            State::Elsewhere { state, approved: yes } => {
-                approved = compose::number(u64::from(*yes));
-                members.push(("a", &approved));
+            State::Elsewhere { state, approved: yes, number } => {
+                (approved, once) = (compose::number(u64::from(*yes)), compose::number(*number));
+                members.extend([("a", &approved), ("n", &once)]);
                 members.extend(state.as_ref().map(|state| ("i", state)));
             }
         }
@@ -109,11 +111,11 @@ impl Sealer {
         if !is("s", subject) || !is("c", call) || now >= expires {
             return Err(BadState);
         }
-        match (number("p"), number("a")) {
-            (Some(id), None) => Ok(State::Parked(id)),
-            (None, Some(approved)) => {
+        match (number("p"), number("a"), number("n")) {
+            (Some(id), None, None) => Ok(State::Parked(id)),
+            (None, Some(approved), Some(number)) => {
                 let (state, approved) = (object::get(&json, "i"), approved == 1);
-                Ok(State::Elsewhere { state, approved })
+                Ok(State::Elsewhere { state, approved, number })
             }
             _ => Err(BadState),
         }
@@ -133,16 +135,21 @@ impl Sealer {
     }
 }
 
-/// A digest of a call: its method, and its params without what changes from part to part.
-pub(crate) fn digest(method: &str, params: &Json) -> String {
+/// A digest of a call: where it was made, its method, and its params without what changes from part
+/// to part.
+pub(crate) fn digest(place: &str, method: &str, params: &Json) -> String {
     let mut hash = Sha256::new();
-    hash.update(method.as_bytes());
+    // Each with its length before it, so that no two calls look the same put together.
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    };
+    add(place.as_bytes());
+    add(method.as_bytes());
     for (key, value) in object::members(params).unwrap_or_default() {
         if !matches!(key.as_str(), "_meta" | "inputResponses" | "requestState") {
-            hash.update([0]);
-            hash.update(key.as_bytes());
-            hash.update([0]);
-            hash.update(value.as_bytes());
+            add(key.as_bytes());
+            add(value.as_bytes());
         }
     }
     URL_SAFE_NO_PAD.encode(hash.finalize())
@@ -165,8 +172,8 @@ mod tests {
         let inner = Json::parse(r#""opaque \u00e9""#.to_owned()).unwrap();
         for state in [
             State::Parked(7),
-            State::Elsewhere { state: None, approved: true },
-            State::Elsewhere { state: Some(inner), approved: false },
+            State::Elsewhere { state: None, approved: true, number: 1 },
+            State::Elsewhere { state: Some(inner), approved: false, number: 2 },
         ] {
             let carried = sealer.seal(&sealed(state.clone()));
             assert_eq!(sealer.open(&carried, "ann", "digest", NOW), Ok(state));
@@ -197,11 +204,18 @@ mod tests {
 
     #[test]
     fn a_digest_sees_the_call_and_not_its_part() {
-        let of = |text: &str| digest("tools/call", &Json::parse(text.to_owned()).unwrap());
+        let of = |text: &str| digest("", "tools/call", &Json::parse(text.to_owned()).unwrap());
         let first = of(r#"{"name":"t","arguments":{"a":1},"_meta":{"x":1}}"#);
         let later = of(r#"{"name":"t","arguments":{"a":1},"inputResponses":{},"requestState":""}"#);
         assert_eq!(first, later);
         assert_ne!(first, of(r#"{"name":"t","arguments":{"a":2}}"#));
         assert_ne!(first, of(r#"{"name":"u","arguments":{"a":1}}"#));
+        let params = Json::parse(r#"{"name":"t"}"#).unwrap();
+        assert_ne!(digest("a", "tools/call", &params), digest("b", "tools/call", &params));
+        let forged = [
+            r#"{"q\u00001\u0000name":"delete","name":"harmless","z":2}"#,
+            r#"{"q":1,"name":"delete","name\u0000\"harmless\"\u0000z":2}"#,
+        ];
+        assert_ne!(of(forged[0]), of(forged[1]));
     }
 }

@@ -67,7 +67,7 @@ impl Http {
                     if self.link.waits_for(id) {
                         continue;
                     }
-                    self.link.spawn(Arc::clone(self).drain(events));
+                    self.link.spawn(Arc::clone(self).drain(id, events));
                     return Ok(());
                 }
                 Ok(None) => "its answer ended before it was complete".to_owned(),
@@ -94,10 +94,12 @@ impl Http {
     }
 
     /// Reads what is left of a stream.
-    async fn drain(self: Arc<Self>, mut events: Events) {
+    ///
+    /// It belongs to a request that is over, so that whatever is asked or logged there is for nobody.
+    async fn drain(self: Arc<Self>, id: u64, mut events: Events) {
         let draining = async {
             while let Ok(Some(event)) = events.next().await {
-                self.take_event(&event, None).await;
+                self.take_event(&event, Some(id)).await;
             }
         };
         drop(timeout(DRAIN, draining).await);

@@ -67,12 +67,14 @@ pub(super) async fn gather(
     while !asked.is_empty() {
         match select(asked.next(), &mut late).await {
             Either::Left((Some((name, result)), _)) => {
-                if result.is_ok() {
+                let came = result.is_ok();
+                if came {
                     last_answer = Some(hub.clock.monotonic());
                 }
                 arrived(&name);
                 answers.insert(name, result);
-                if let Patience::Quiet { after, most } = patience {
+                // One that fails says nothing about how long the others take.
+                if let (true, Patience::Quiet { after, most }) = (came, patience) {
                     let spent = hub.clock.monotonic().saturating_sub(begun);
                     late = hub.clock.sleep(after.min(most.saturating_sub(spent)));
                 }

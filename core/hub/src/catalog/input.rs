@@ -127,8 +127,7 @@ impl InputSchema {
     /// # Errors
     /// What is wrong with them, in words; secrets are masked.
     pub fn check(&self, arguments: &Json) -> Result<(), Misfit> {
-        let mut value: Value =
-            arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
+        let mut value: Value = arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
         if is_deeper(&value, MAX_DEPTH) {
             return Err(Misfit(format!("they are nested deeper than {MAX_DEPTH} levels")));
         }
@@ -137,7 +136,9 @@ impl InputSchema {
             members.retain(|name, value| !value.is_null() || self.required.contains(name));
         }
         let mut told = Vec::new();
-        for error in self.validator.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error)) {
+        for error in
+            self.validator.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error))
+        {
             if told.len() == MAX_TOLD {
                 told.push("and more".to_owned());
                 break;

@@ -24,7 +24,7 @@ pub(super) async fn send(
         let name = ticket.id().to_string();
         return Err(CallError::Unknown { kind: ticket.kind(), name, nearest: Vec::new() });
     };
-    let gate: Arc<dyn Operator> = Arc::new(Gate::new(hub, operator));
+    let gate: Arc<dyn Operator> = Arc::new(Gate::new(hub, &ticket.id().server, operator));
     let mut attempt = 1;
     loop {
         match backend.run(ticket, Arc::clone(&gate)).await {
