@@ -192,7 +192,9 @@ impl Serialize for Goal {
 impl Figure {
     fn goal(self, goal: Goal) -> Line {
         let Self { what, capstan, baseline } = self;
-        let ratio = baseline.map(|baseline| capstan / baseline);
+        // Noise can make a difference of two figures nothing or less; such a ratio says nothing.
+        let ratio =
+            baseline.map(|baseline| if baseline > 0.0 { capstan / baseline } else { f64::NAN });
         Line { what, capstan, baseline, ratio, goal, met: goal.met(ratio.unwrap_or(capstan)) }
     }
 }
@@ -218,6 +220,8 @@ mod tests {
         check(Goal::AtLeast(0.75), 2.9, Some(4.0), false);
         check(Goal::AtMost(12.0), 12.0, None, true);
         check(Goal::AtMost(12.0), 12.1, None, false);
+        check(Goal::AtMost(1.5), 3.0, Some(-2.0), false);
+        check(Goal::AtMost(1.5), 0.0, Some(0.0), false);
         check(Goal::AtMost(1.5), f64::NAN, Some(2.0), false);
         check(Goal::AtLeast(0.75), 3.0, Some(f64::NAN), false);
     }

@@ -69,6 +69,9 @@ pub(crate) fn large_calls(effort: Effort) -> anyhow::Result<Vec<Line>> {
     let words = ["load", "--payload", "1048576", "--conc", "16"];
     let words = [&words[..], &effort.load()].concat();
     let Ran { tables, peak_mib } = setup.run(&words, Watch::Memory)?;
+    if peak_mib == 0.0 {
+        anyhow::bail!("the gateway's memory could not be read");
+    }
     let table = tables.first()?;
     let cpu = |peer| table.number(peer, "CPU µs/call");
     let ratio = Line::ratio(
@@ -100,6 +103,10 @@ pub(crate) fn idle_and_list(effort: Effort) -> anyhow::Result<Vec<Line>> {
     let words = [&["list", "--calls", "20"][..], &effort.repeated()].concat();
     let Ran { tables, .. } = setup.run(&words, Watch::Nothing)?;
     let table = tables.first()?;
+    let (ours, all) = (table.number("capstan", "tools")?, table.number("direct", "tools")?);
+    if ours < all {
+        anyhow::bail!("the gateway lists {ours} of {all} tools");
+    }
     let cpu = |peer| table.number(peer, "CPU ms");
     let grown = table.number("capstan", "RSS MiB")? - one;
     let bytes = table.number("capstan", "bytes")? / MIB;
