@@ -4,6 +4,7 @@
 //! side in one run. A goal that is missed is reported; it never makes the run fail.
 
 mod call;
+mod gateway;
 mod relay;
 mod oneshot;
 mod table;
@@ -28,6 +29,15 @@ enum Name {
         #[arg(long)]
         json: bool,
     },
+    /// What the gateway costs beside bare proxies: calls, lists, start and memory
+    Gateway {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+        /// Tries everything once and briefly; the figures mean little
+        #[arg(long)]
+        quick: bool,
+    },
     /// Relays calls and nothing else, to be run under valgrind
     #[command(hide = true)]
     Relay {
@@ -42,6 +52,11 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().name {
         Name::Call { json: true } => call::print_json(),
         Name::Call { json: false } => call::print_tables(),
+        Name::Gateway { json, quick } => {
+            let effort = if quick { gateway::Effort::Quick } else { gateway::Effort::Full };
+            let report = gateway::Report::measure(effort);
+            if json { report.print_json() } else { report.print_table() }
+        }
         Name::Relay { way, size, times } => {
             relay::run(way, size, times)?;
             Ok(ExitCode::SUCCESS)
@@ -70,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_name_nobody_knows_is_refused() {
-        for words in [&["bench"][..], &["bench", "unknown"], &["bench", "call", "--fast"]] {
+        for words in [&["bench"][..], &["bench", "unknown"], &["bench", "call", "--quick"]] {
             assert!(Cli::try_parse_from(words).is_err(), "{words:?}");
         }
     }

@@ -110,7 +110,7 @@ impl Case {
 }
 
 /// A program of this workspace, which lies beside this one.
-fn built(name: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     let path = this.with_file_name(name).with_extension(std::env::consts::EXE_EXTENSION);
     if !path.is_file() {
