@@ -4,7 +4,11 @@
 //! once as TOML and once as JSON or YAML, and what either takes for a secret is hidden.
 //! **Invariant:** every byte keeps its place, so that what points into the file still fits.
 
+mod colons;
+
 use capstan_config::{is_secret_name, mask_arguments};
+
+use self::colons::Colons;
 
 /// Tables in which every value may open a door.
 const DOORS: [&str; 6] =
@@ -21,7 +25,7 @@ pub(crate) fn veil(text: &str) -> String {
     for (at, c) in text.char_indices() {
         match veil.shown.get(at..at + c.len_utf8()) {
             Some(kept) if c.is_whitespace() || hidden.get(at) != Some(&true) => {
-                shown.push_str(kept)
+                shown.push_str(kept);
             }
             Some(_) | None => shown.push_str(&"*".repeat(c.len_utf8())),
         }
@@ -50,30 +54,6 @@ struct Veil<'a> {
 struct Open {
     is_list: bool,
     is_door: bool,
-}
-
-/// A text of keys with colons behind them, read so far.
-#[derive(Default)]
-struct Colons<'a> {
-    /// Which bytes are hidden.
-    hidden: Vec<bool>,
-    /// Where the line ends that is being read, and what of it is left.
-    end: usize,
-    rest: &'a str,
-    /// The brackets that are open; one is a door when all in it is secret.
-    open: Vec<Open>,
-    /// Whether the last key tells of a secret.
-    hot: bool,
-    /// Whether a value is due.
-    due: bool,
-    /// Deeper lines than this one are secret; with the column of its key.
-    block: Option<usize>,
-    /// Whether those lines are text, without keys.
-    is_text: bool,
-    /// Whether a comment goes on, in which brackets mean nothing.
-    remark: bool,
-    column: usize,
-    before: Option<&'a str>,
 }
 
 // === impl Veil ===
@@ -203,187 +183,10 @@ impl<'a> Veil<'a> {
     }
 }
 
-// === impl Colons ===
-
-impl<'a> Colons<'a> {
-    fn read(text: &'a str) -> Vec<bool> {
-        let mut colons = Self { hidden: vec![false; text.len()], ..Self::default() };
-        for line in text.split_inclusive('\n') {
-            colons.end += line.len();
-            colons.line(line);
-        }
-        colons.hidden
-    }
-
-    fn line(&mut self, line: &'a str) {
-        let mut body = line.trim_start();
-        if body.is_empty() {
-            return;
-        }
-        let indent = line.len() - body.len();
-        let is_item = body.starts_with("- ");
-        let inside = |&key: &usize| indent > key || (indent == key && is_item);
-        self.block = self.block.filter(inside);
-        self.is_text &= self.block.is_some();
-        while let Some(item) = body.strip_prefix("- ") {
-            body = item.trim_start();
-        }
-        self.column = line.len() - body.len();
-        self.rest = body;
-        if !is_item && self.open.is_empty() {
-            self.before = None;
-        }
-        if self.is_text && self.open.is_empty() {
-            self.hide(body.len());
-            return;
-        }
-        self.due |= is_item;
-        let was_remark = self.remark;
-        while let Some(c) = self.rest.chars().next() {
-            self.step(c);
-        }
-        self.remark = was_remark && !line.contains("*/") || opens_remark(line);
-        if self.open.is_empty() {
-            (self.hot, self.due) = (false, false);
-        }
-    }
-
-    fn step(&mut self, c: char) {
-        match c {
-            '"' | '\'' => self.string(c),
-            '{' | '[' if !self.remark => {
-                self.open.push(Open { is_list: c == '[', is_door: self.hot });
-                (self.hot, self.due, self.before) = (false, false, None);
-                self.skip(1);
-            }
-            '}' | ']' if !self.remark => {
-                self.open.pop();
-                (self.hot, self.due, self.before) = (false, false, None);
-                self.skip(1);
-            }
-            ',' | ':' | '=' => {
-                self.due = c != ',';
-                self.skip(1);
-            }
-            '#' if !self.due => {
-                (self.remark, self.hot) = (true, false);
-                self.skip(1);
-            }
-            '/' if !self.due && self.rest.starts_with("//") => {
-                self.remark = true;
-                self.skip(2);
-            }
-            '/' if self.rest.starts_with("/*") => {
-                self.remark = true;
-                self.skip(2);
-            }
-            '*' if self.rest.starts_with("*/") => {
-                self.remark = false;
-                self.skip(2);
-            }
-            c if c.is_whitespace() => self.skip(c.len_utf8()),
-            _ => self.plain(),
-        }
-    }
-
-    fn string(&mut self, quote: char) {
-        self.skip(1);
-        let end = end_of_string(self.rest, quote, 1);
-        let content = self.rest.get(..end).unwrap_or_default();
-        let behind = self.rest.get(end..).unwrap_or_default();
-        let is_open = !behind.starts_with(quote);
-        let is_key = behind.get(1..).unwrap_or_default().trim_start().starts_with(':');
-        let in_list = self.open.last().is_some_and(|open| open.is_list);
-        // A quote that is missing turns what follows inside out.
-        let spilt = |word: &str| content.contains(':') && is_telling(word);
-        if is_open && content.split([' ', ':', '"', '\'', ',', '{']).any(spilt) {
-            self.hide(content.len());
-            self.open.push(Open { is_list: false, is_door: true });
-        } else if is_key || (!self.due && !in_list && is_telling(content)) {
-            self.key(content);
-        } else {
-            self.value(content);
-        }
-        if self.rest.starts_with(quote) {
-            self.skip(1);
-        }
-    }
-
-    fn plain(&mut self) {
-        let stops = |c: char| "{}[],\"'#:=\n".contains(c);
-        let end = self.rest.find(stops).unwrap_or(self.rest.len());
-        let name = self.rest.get(..end).unwrap_or_default();
-        let behind = self.rest.get(end..).unwrap_or_default();
-        let parts = behind.strip_prefix(':').is_some_and(|value| {
-            is_telling(name) || value.is_empty() || value.starts_with(char::is_whitespace)
-        });
-        if parts && !(self.due && self.hot) {
-            return self.key(name);
-        }
-        let is_spilt = behind.strip_prefix(['"', '\'']).is_some_and(|rest| rest.starts_with(':'));
-        if is_spilt && is_telling(name) {
-            self.open.push(Open { is_list: false, is_door: true });
-            return self.hide(self.rest.len());
-        }
-        let line = self.rest.trim_end();
-        let end = if self.due && self.open.is_empty() {
-            line.find(" #").unwrap_or(line.len())
-        } else {
-            let ends = |c: char| c.is_whitespace() || "{}[],\"'".contains(c);
-            line.find(ends).unwrap_or(line.len())
-        };
-        // A bracket in a comment is a word of its own, so that every step gets on.
-        let first = line.chars().next().map_or(1, char::len_utf8);
-        self.value(line.get(..end.max(first)).unwrap_or_default());
-    }
-
-    fn key(&mut self, name: &str) {
-        self.skip(name.len());
-        (self.hot, self.due) = (is_telling(name.trim()), true);
-        if self.hot && self.block.is_none() {
-            self.block = Some(self.column);
-            let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']).trim_end();
-            let is_map = value.is_empty() || value.starts_with(['{', '[', '&', '!']);
-            self.is_text = !is_map;
-        }
-    }
-
-    fn value(&mut self, content: &'a str) {
-        let words = self.before.into_iter().chain([content]);
-        let masked = mask_arguments(words).pop().is_some_and(|shown| shown != content);
-        let is_secret = self.hot || self.block.is_some_and(|key| key < self.column);
-        if masked && self.due_or_list() || is_secret || self.open.iter().any(|open| open.is_door) {
-            self.hide(content.len());
-        } else {
-            self.skip(content.len());
-        }
-        (self.before, self.due) = (Some(content), false);
-    }
-
-    fn due_or_list(&self) -> bool {
-        self.due || self.open.last().is_some_and(|open| open.is_list)
-    }
-
-    fn hide(&mut self, length: usize) {
-        let start = self.end - self.rest.len();
-        self.hidden.iter_mut().skip(start).take(length).for_each(|byte| *byte = true);
-        self.skip(length);
-    }
-
-    fn skip(&mut self, length: usize) {
-        self.rest = self.rest.get(length..).unwrap_or_default();
-    }
-}
-
 /// Whether a key of this name holds secrets; one in escapes may be any.
 fn is_telling(name: &str) -> bool {
     let is_door = DOORS.iter().any(|door| name.eq_ignore_ascii_case(door));
     is_door || name.contains('\\') || is_secret_name(name)
-}
-
-/// Whether a comment begins in this line that goes on in the next.
-fn opens_remark(line: &str) -> bool {
-    line.trim_start().starts_with("/*") && !line.contains("*/")
 }
 
 /// Where a string ends that has just begun; one on a single line ends with the line.

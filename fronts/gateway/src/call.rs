@@ -14,7 +14,7 @@ use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
-use crate::operator::{ClientOperator, META_LEVEL};
+use crate::operator::{Around, ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::seal::{BadState, State, digest};
 
@@ -125,8 +125,9 @@ impl Way {
 
     fn start(self, id: RequestId) -> Exchange {
         let (events, coming_out) = mpsc::channel(EVENTS);
-        let (client, wait) = (Arc::clone(&self.client), self.gateway.hub.limits.question_wait);
-        let operator = ClientOperator::new(client, &self.params, events, wait);
+        let hub = &self.gateway.hub;
+        let around = Around { patience: hub.limits.question_wait, servers: hub.backends.len() };
+        let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
         let (client, coming) = (Arc::clone(&self.client), self.coming());
         let task = Task(tokio::spawn(self.run(Arc::new(operator))));

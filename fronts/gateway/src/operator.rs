@@ -35,10 +35,18 @@ pub(crate) struct ClientOperator {
     token: Option<Json>,
     /// What it wants to hear of, of what the server logs.
     level: Hears,
-    /// How long it has to say yes or no to the call.
-    patience: Duration,
+    around: Around,
     /// Whether it said yes to the call.
     approved: AtomicBool,
+}
+
+/// What a call has around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    /// How long the client has to say yes or no to the call.
+    pub(crate) patience: Duration,
+    /// How many servers there are.
+    pub(crate) servers: usize,
 }
 
 /// Something that happens while a request is worked on.
@@ -71,7 +79,7 @@ impl ClientOperator {
         client: Arc<Client>,
         params: &Json,
         events: mpsc::Sender<Event>,
-        patience: Duration,
+        around: Around,
     ) -> Self {
         let meta = object::get(params, "_meta");
         let [token, level] = match &meta {
@@ -84,7 +92,8 @@ impl ClientOperator {
             (true, None) => Hears::Nothing,
             (false, _) => client.level().map_or(Hears::All, Hears::From),
         };
-        Self { client, events, token, level, patience, approved: AtomicBool::new(false) }
+        let approved = AtomicBool::new(false);
+        Self { client, events, token, level, around, approved }
     }
 
     /// The call goes on; what was said yes to stays so.
@@ -102,7 +111,10 @@ impl ClientOperator {
     /// The question with the name of its server before it, where the client cannot know who asks:
     /// none may pose as another.
     fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
-        let (View::All, Asking::Elicit) = (&self.client.view, asking) else { return params };
+        let could_be_another = self.client.view == View::All && self.around.servers > 1;
+        if !could_be_another || asking != Asking::Elicit {
+            return params;
+        }
         let message = object::get_string(&params, "message").unwrap_or_default();
         let message = compose::string(&format!("[{server}] {message}"));
         object::with_member(&params, "message", &message).unwrap_or(params)
@@ -162,7 +174,7 @@ impl Operator for ClientOperator {
                 return Approval::No(Ground::Nobody);
             }
             let asked = self.put(Asking::Elicit, approval_form(question));
-            let Ok(answer) = tokio::time::timeout(self.patience, asked).await else {
+            let Ok(answer) = tokio::time::timeout(self.around.patience, asked).await else {
                 return Approval::No(Ground::Nobody);
             };
             match answer {
