@@ -16,7 +16,7 @@ use capstan_config::{
 };
 use capstan_hub::catalog::{Catalog, Names};
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
-use capstan_hub::{Absent, Entry, Hub, Keep, Limits};
+use capstan_hub::{Absent, Check, Entry, Hub, Keep, Limits};
 use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
 use capstan_policy::{command, environment};
@@ -108,6 +108,7 @@ fn limits(loaded: &Loaded) -> Limits {
             AuditArguments::Off => Keep::No,
             AuditArguments::Redacted => Keep::Redacted,
         },
+        check_arguments: if config.gateway.validate_arguments { Check::Yes } else { Check::No },
     }
 }
 

@@ -130,6 +130,8 @@ pub struct Gateway {
     pub tls_cert: Option<String>,
     /// The file with the certificate's key.
     pub tls_key: Option<String>,
+    /// Whether arguments are checked against a tool's schema before they are sent.
+    pub validate_arguments: bool,
     /// Its bounds.
     pub limits: GatewayLimits,
 }

@@ -278,6 +278,9 @@ fn gateway(config: &mut Config, merge: &mut Merge<'_>) {
     gateway.tls_cert = merge.note("gateway.tls_cert", cert);
     let key = merge.nearest(|tables| &tables.gateway.tls_key);
     gateway.tls_key = merge.note("gateway.tls_key", key);
+    let validate = merge.nearest(|tables| &tables.gateway.validate_arguments);
+    let validate = merge.note("gateway.validate_arguments", validate);
+    gateway.validate_arguments = validate.unwrap_or_default();
     let limits = &mut gateway.limits;
     let body = merge.nearest(|tables| &tables.gateway.max_body);
     limits.max_body = merge.note("gateway.limits.max_body", body).unwrap_or(limits.max_body);

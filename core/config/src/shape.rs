@@ -255,6 +255,9 @@ pub(crate) struct Gateway {
     tls_cert: String,
     /// A PEM file with the certificate's key.
     tls_key: String,
+    /// Whether arguments are checked against a tool's schema before they are sent.
+    #[schemars(extend("default" = false))]
+    validate_arguments: bool,
     /// Its bounds.
     limits: GatewayLimits,
 }

@@ -12,6 +12,7 @@ allowed_hosts = ["mcp.example.com"]
 allowed_origins = ["https://app.example.com"]
 tls_cert = "cert.pem"
 tls_key = "key.pem"
+validate_arguments = true
 [gateway.limits]
 max_body = "1MiB"
 max_connections = 10
@@ -39,6 +40,7 @@ fn every_key_is_read() {
         allowed_origins: vec!["https://app.example.com".to_owned()],
         tls_cert: text("cert.pem"),
         tls_key: text("key.pem"),
+        validate_arguments: true,
         limits: GatewayLimits {
             max_body: 1 << 20,
             max_connections: 10,

@@ -47,6 +47,19 @@ pub struct Limits {
     pub max_questions: usize,
     /// Whether arguments are written to the audit log.
     pub keep_arguments: Keep,
+    /// Which arguments of programs are checked against a tool's schema. Those of people always are,
+    /// where they are put together.
+    pub check_arguments: Check,
+}
+
+/// Whether something is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Not here; the server does it.
+    #[default]
+    No,
+    /// Before anything is sent.
+    Yes,
 }
 
 /// Whether something is written down.
@@ -158,6 +171,7 @@ impl Default for Limits {
             question_wait: Duration::from_mins(2),
             max_questions: 16,
             keep_arguments: Keep::No,
+            check_arguments: Check::No,
         }
     }
 }

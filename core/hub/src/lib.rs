@@ -23,5 +23,5 @@ pub mod hub;
 pub use absent::Absent;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
-pub use hub::{Hub, Keep, Limits};
+pub use hub::{Check, Hub, Keep, Limits};
 pub use pipeline::{Attempt, Screened, Shape, Ticket};

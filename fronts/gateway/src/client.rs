@@ -58,6 +58,8 @@ pub struct Party {
     pub session: Option<Arc<Session>>,
     /// What it is shown.
     pub view: View,
+    /// Tells it apart from others; the same for all requests of one connection.
+    pub(crate) number: u64,
 }
 
 #[derive(Default)]
@@ -106,15 +108,23 @@ impl View {
     }
 }
 
+// === impl Party ===
+
+impl Party {
+    pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        Self { caller, session, view, number: NUMBERS.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
 // === impl Client ===
 
 impl Client {
     pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
-        static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let Party { caller, view, .. } = party;
+        let Party { caller, view, number, .. } = party;
         let able = view.able(able);
         Self {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            number,
             revision,
             view,
             caller,

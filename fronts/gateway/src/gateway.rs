@@ -99,12 +99,12 @@ impl Gateway {
 
     /// A new conversation of a caller: what its quota counts for.
     pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party { caller, session: Some(Arc::new(self.hub.session())), view }
+        Party::new(caller, Some(Arc::new(self.hub.session())), view)
     }
 
     /// A caller who comes without a conversation; it is found by what the client calls itself.
     pub fn stateless(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party { caller, session: None, view }
+        Party::new(caller, None, view)
     }
 
     pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
@@ -237,7 +237,7 @@ impl Gateway {
                 plain(gateway.subscribe(other, params, Wanted::No).await)
             }),
             "subscriptions/listen" if modern => self.listen(client, id, params),
-            task if task.starts_with("tasks/") => {
+            task @ ("tasks/get" | "tasks/update" | "tasks/cancel") if modern => {
                 let task = task.to_owned();
                 Exchange::silent(id, client, async move {
                     plain(gateway.task(other, task, params).await)

@@ -93,7 +93,8 @@ async fn carry(
                 Late::Drained => {}
                 Late::TimeIsUp => return Ok(()),
             },
-            event = talk.work.next() => talk.on_all(event),
+            // No more is made than a client reads.
+            event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
             written = talk.out.write_to(output), if !talk.out.is_empty() => written?,
             read = lines.fill(), if open && talk.takes() => if read? == 0 {
                 open = false;

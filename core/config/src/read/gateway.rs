@@ -18,6 +18,7 @@ pub(crate) struct GatewayTable {
     pub(crate) allowed_origins: Option<Setting<Vec<String>>>,
     pub(crate) tls_cert: Option<Setting<String>>,
     pub(crate) tls_key: Option<Setting<String>>,
+    pub(crate) validate_arguments: Option<Setting<bool>>,
     pub(crate) max_body: Option<Setting<u64>>,
     pub(crate) max_connections: Option<Setting<u32>>,
     pub(crate) max_sessions: Option<Setting<u32>>,
@@ -61,6 +62,8 @@ impl GatewayTable {
         self.tls_cert = setting(fields, "tls_cert", cert);
         let key = fields.string("tls_key");
         self.tls_key = setting(fields, "tls_key", key);
+        let validate = fields.flag("validate_arguments");
+        self.validate_arguments = setting(fields, "validate_arguments", validate);
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             let (has, lacks) = match self.tls_cert {
                 Some(_) => ("tls_cert", "tls_key"),

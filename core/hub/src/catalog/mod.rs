@@ -97,6 +97,17 @@ impl Hub {
         }
     }
 
+    /// Refuses arguments that do not fit the schema of their tool.
+    pub(crate) fn refuse_misfit(
+        &self,
+        id: &ItemId,
+        definition: &Json,
+        arguments: &Json,
+    ) -> Result<(), CallError> {
+        let item = Item { name: id.item.clone(), definition: definition.clone() };
+        ToolView::new(&self.policy, &id.server, &item).check(arguments)
+    }
+
     /// Refuses a tool whose schema cannot be used.
     pub(crate) fn refuse_bad_schema(
         &self,

@@ -8,10 +8,10 @@ use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
-use crate::Call;
 use crate::catalog::{Fact, find_public};
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
+use crate::{Call, Check};
 
 /// How many names a typo is answered with.
 const MAX_NEAREST: usize = 3;
@@ -62,8 +62,12 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     };
     let call = with_own_name(call, &id)?;
     // Programs are given schemas as they are, and make of them what they can.
-    if call.target.kind == Kind::Tool && call.caller.front != Front::Gateway {
-        hub.refuse_bad_schema(&id, &definition)?;
+    match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
+        (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
+        (Kind::Tool, Front::Gateway, Check::Yes) => {
+            hub.refuse_misfit(&id, &definition, &call.arguments())?;
+        }
+        (Kind::Tool, Front::Gateway, Check::No) | (Kind::Resource | Kind::Prompt, ..) => {}
     }
     let effect = match &fact {
         Some(fact) => fact.effect,
