@@ -161,7 +161,7 @@ async fn the_tools_that_are_shown_keep_that_order_and_leave_out_what_is_denied()
     let world = World::new(servers, denying);
     let patience = Patience::UpTo(Duration::ZERO);
     let gathered = world.hub.gather(Listing::Tools, patience, &mut |_| {}).await;
-    let tools = world.hub.visible_tools(&gathered, Front::Gateway);
+    let tools = world.hub.visible_tools(&gathered, &Caller::anonymous());
     let ids: Vec<_> = tools.iter().map(|tool| tool.id.to_string()).collect();
     assert_eq!(ids, ["z__b", "z__a", "files__read"]);
     assert!(gathered.lists.values().flat_map(|items| names(items)).eq(["b", "a", "drop", "read"]));

@@ -35,7 +35,7 @@ async fn what_a_rule_denies_is_not_shown_and_everything_else_is() {
         (Listing::Prompts, Kind::Prompt),
     ] {
         let gathered = gathered(&world, listing).await;
-        let visible = world.hub.visible_items(&gathered, kind, Front::Cli);
+        let visible = world.hub.visible_items(&gathered, kind, &Caller::operator(Front::Cli));
         let shown: Vec<String> =
             visible.iter().map(|(server, item)| format!("{server} {}", item.name)).collect();
         let expected = [
@@ -53,7 +53,7 @@ async fn a_resource_is_shown_if_and_only_if_reading_it_is_not_denied() {
     for pattern in ["files:*", "*secret*", "doc://open/a", "files__doc://open/*", "other:*"] {
         let world = World::new(vec![Server::new("files", NAMES)], policy(&[pattern], &[], &["*"]));
         let gathered = gathered(&world, Listing::Resources).await;
-        let visible = world.hub.visible_items(&gathered, Kind::Resource, Front::Gateway);
+        let visible = world.hub.visible_items(&gathered, Kind::Resource, &Caller::anonymous());
         for name in NAMES {
             let target = Target::resource(format!("files:{name}"));
             let call = Call::new(Caller::operator(Front::Gateway), target, None);
@@ -69,7 +69,8 @@ async fn who_may_not_use_something_is_not_helped_with_its_values() {
     let policy = policy(&["files:doc://secret/*", "files__poem"], &[], &[]);
     let world = World::new(vec![Server::new("files", NAMES)], policy);
     let files: ServerName = "files".parse().unwrap();
-    let complete = async |of| world.hub.complete(&files, &typing(of), Front::Cli).await;
+    let complete =
+        async |of| world.hub.complete(&files, &typing(of), &Caller::operator(Front::Cli)).await;
     for denied in
         [Reference::Template("doc://secret/{c}".to_owned()), Reference::Prompt("poem".to_owned())]
     {
@@ -83,7 +84,7 @@ async fn who_may_not_use_something_is_not_helped_with_its_values() {
     }
     let nobody: ServerName = "nobody".parse().unwrap();
     let prompt = typing(Reference::Prompt("greet".to_owned()));
-    assert!(world.hub.complete(&nobody, &prompt, Front::Cli).await.is_err());
+    assert!(world.hub.complete(&nobody, &prompt, &Caller::operator(Front::Cli)).await.is_err());
     assert_eq!(world.entries(), [], "to be helped is no call");
 }
 
@@ -102,7 +103,7 @@ async fn the_cost_of_a_server_leaves_out_what_it_may_not_offer() {
     let cost = async |world: World| {
         let gathered = gathered(&world, Listing::Tools).await;
         let (server, tools) = gathered.lists.first().unwrap();
-        world.hub.tokens(server, tools, Front::Cli)
+        world.hub.tokens(server, tools, &Caller::operator(Front::Cli))
     };
     let (all, one) = (cost(world(&[])).await, cost(world(&["files__b"])).await);
     assert_eq!((all, cost(world(&["files__*"])).await), (2 * one, 0));

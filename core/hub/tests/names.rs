@@ -62,7 +62,7 @@ async fn a_name_in_any_form_finds_its_tool_without_any_list_seen_before() {
     let gathered = gather(&knowing).await;
     for alphabet in Alphabet::ALL {
         knowing.hub.name_tools(&gathered, alphabet);
-        for tool in knowing.hub.visible_tools(&gathered, Front::Cli) {
+        for tool in knowing.hub.visible_tools(&gathered, &Caller::operator(Front::Cli)) {
             let name = knowing.hub.catalog.names.public(Kind::Tool, alphabet, &tool.id).unwrap();
             for world in [&knowing, &world(servers(), &[])] {
                 assert_eq!(found(world, &name).await.unwrap(), tool.id.to_string(), "{name}");
@@ -161,9 +161,9 @@ async fn a_tool_is_listed_if_and_only_if_its_schema_can_be_used() {
         let requests = Arc::clone(&server.requests);
         let world = world(vec![server, Server::new("good", &["tool"])], &[]);
         let gathered = gather(&world).await;
-        let tools = world.hub.visible_tools(&gathered, Front::Cli);
+        let tools = world.hub.visible_tools(&gathered, &Caller::operator(Front::Cli));
         let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-        let hidden = world.hub.hidden_tools(&gathered, Front::Cli);
+        let hidden = world.hub.hidden_tools(&gathered, &Caller::operator(Front::Cli));
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__odd"), None);
         let called = world.call(&Arc::new(Person::nobody()), call).await;
         if usable {

@@ -34,6 +34,11 @@ impl Caller {
     pub fn operator(front: Front) -> Self {
         Self { subject: "operator".to_owned(), roles: Vec::new(), caller_id: None, front }
     }
+
+    /// Somebody at the gateway who did not say who they are.
+    pub fn anonymous() -> Self {
+        Self { subject: "anonymous".to_owned(), ..Self::operator(Front::Gateway) }
+    }
 }
 
 // === impl Front ===

@@ -20,4 +20,4 @@ pub use error::{CallError, ErrorCode};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};
-pub use verdict::{Ruling, Verdict};
+pub use verdict::{By, Ruling, Verdict};

@@ -21,6 +21,18 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// The rule as the operator wrote it, for example `servers.linear.permissions.deny: delete_*`.
     pub rule: String,
+    /// Whether a rule speaks of the call, or only the default.
+    pub by: By,
+}
+
+/// What a verdict comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A rule that speaks of the call. What it asks, no remembered yes answers.
+    Rule,
+    /// What is said where no rule speaks.
+    Default,
 }
 
 // === impl Verdict ===

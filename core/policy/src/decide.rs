@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use capstan_model::{Effect, ItemId, Kind, Ruling, ServerName, Trust, Verdict};
+use capstan_model::{By, Caller, Effect, ItemId, Kind, Ruling, ServerName, Trust, Verdict};
 use capstan_wire::Json;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -40,6 +40,8 @@ pub struct ServerPolicy {
 /// A call as the policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
     /// What is asked for.
     pub id: &'a ItemId,
     /// Tool, resource or prompt.
@@ -161,7 +163,7 @@ impl Policy {
             Offered::No(line) => {
                 let rule = format!("servers.{name}.{line}");
                 look("exposure", &rule, Some(Verdict::Deny));
-                Some(Ruling { verdict: Verdict::Deny, rule })
+                Some(Ruling { verdict: Verdict::Deny, rule, by: By::Rule })
             }
         }
     }
@@ -169,6 +171,8 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
+    use capstan_model::Front;
+
     use super::*;
     use crate::pattern::Pattern;
     use crate::permission::Rule;
@@ -200,7 +204,9 @@ mod tests {
 
     fn explain_under(policy: &Policy, kind: Kind, item: &str) -> (Ruling, Vec<Step>) {
         let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
+        let caller = Caller::operator(Front::Cli);
         let asked = Asked {
+            caller: &caller,
             id: &id,
             kind,
             arguments: Arguments::Unknown,
@@ -228,7 +234,7 @@ mod tests {
         for (kind, item) in [(Kind::Resource, "file:///notes"), (Kind::Prompt, "greet")] {
             let ruling = explain_under(&with_trust(Trust::Sandboxed), kind, item).0;
             let rule = "servers.files.trust: sandboxed".to_owned();
-            assert_eq!(ruling, Ruling { verdict: Verdict::Deny, rule });
+            assert_eq!(ruling, Ruling { verdict: Verdict::Deny, rule, by: By::Rule });
             for trust in [Trust::Untrusted, Trust::Trusted] {
                 let ruling = explain_under(&with_trust(trust), kind, item).0;
                 assert_eq!(ruling.verdict, Verdict::Allow, "{trust:?} {kind:?}");
@@ -261,7 +267,8 @@ mod tests {
             ("secret_key", Verdict::Deny, "servers.files.hide: secret_*"),
         ];
         for (tool, verdict, rule) in table {
-            assert_eq!(explain(tool).0, Ruling { verdict, rule: rule.to_owned() }, "{tool}");
+            let expected = Ruling { verdict, rule: rule.to_owned(), by: By::Rule };
+            assert_eq!(explain(tool).0, expected, "{tool}");
         }
     }
 

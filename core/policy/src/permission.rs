@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use capstan_model::{Effect, Ruling, ServerName, Verdict};
+use capstan_model::{By, Effect, Ruling, ServerName, Verdict};
 use jiff::Timestamp;
 
 use crate::pattern::{Arguments, Pattern};
@@ -156,7 +156,11 @@ impl Permissions {
             DefaultRule::AskWrites if question.effect == Effect::Read => Verdict::Allow,
             DefaultRule::AskWrites => Verdict::Ask,
         };
-        Ruling { verdict, rule: format!("permissions.default: {}", default.as_str()) }
+        Ruling {
+            verdict,
+            rule: format!("permissions.default: {}", default.as_str()),
+            by: By::Default,
+        }
     }
 }
 
@@ -228,7 +232,7 @@ impl Rule {
             Some(reason) => format!("{self} ({reason})"),
             None => self.to_string(),
         };
-        Ruling { verdict, rule }
+        Ruling { verdict, rule, by: By::Rule }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::Errand;
-use capstan_model::{CallError, Front, Kind};
+use capstan_model::{CallError, Caller, Kind};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
@@ -40,7 +40,7 @@ impl Gateway {
             .and_then(|reference| object::with_member(&params, "ref", &reference))
             .map_err(|_| Fault::invalid("the params are not an object"))?;
         let errand = Errand::Complete(params);
-        let result = self.hub.errand(&server, Some((kind, &own)), &errand, Front::Gateway).await;
+        let result = self.hub.errand(&server, Some((kind, &own)), &errand, &client.caller).await;
         let result = match result {
             // A server that cannot say offers nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
@@ -80,7 +80,7 @@ impl Gateway {
             let gateway = Arc::clone(self);
             tokio::spawn(async move {
                 let errand = Errand::Level(level.as_str().to_owned());
-                let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
+                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a log level was not taken");
                 }
@@ -102,9 +102,10 @@ impl Gateway {
         let (server, own) = found.ok_or_else(unknown)?;
         match wanted {
             Wanted::Yes => {
-                let watched = self.start_watching(&server, &own).await.map_err(|error| {
-                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
-                })?;
+                let watched =
+                    self.start_watching(&client.caller, &server, &own).await.map_err(|error| {
+                        Fault::of_call(&error, Kind::Resource, &uri, client.revision)
+                    })?;
                 let is_noted = client.subscribe(server, own, uri);
                 drop(watched);
                 if !is_noted {
@@ -133,7 +134,7 @@ impl Gateway {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let errand = Errand::Task(method.clone(), params);
-        let result = self.hub.errand(server, None, &errand, Front::Gateway).await;
+        let result = self.hub.errand(server, None, &errand, &client.caller).await;
         result.map_err(|error| Fault::of_call(&error, Kind::Tool, &method, client.revision))
     }
 }

@@ -119,7 +119,7 @@ impl Gateway {
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             if let Some((server, own)) = self.locate(&client, &uri).await
-                && let Ok(wanting) = self.start_watching(&server, &own).await
+                && let Ok(wanting) = self.start_watching(&client.caller, &server, &own).await
             {
                 watched.push(wanting);
                 resources.insert((server, own), uri);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use capstan_hub::catalog::{Alphabet, Gathered, Patience};
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Front, ItemId, Kind, ServerName};
+use capstan_model::{Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 
 use crate::client::{Client, View};
@@ -164,7 +164,7 @@ impl Gateway {
                 names.learn(kind, Alphabet::Usual, server, items);
             }
         }
-        for (server, item) in self.hub.visible_items(gathered, kind, Front::Gateway) {
+        for (server, item) in self.hub.visible_items(gathered, kind, &Caller::anonymous()) {
             let shown = match (view, kind) {
                 (View::All, Kind::Tool | Kind::Prompt) => {
                     let id = ItemId { server: server.clone(), item: item.name.clone() };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::Errand;
-use capstan_model::{CallError, Front, Kind, ServerName};
+use capstan_model::{CallError, Caller, Kind, ServerName};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::gateway::Gateway;
@@ -32,13 +32,14 @@ impl Gateway {
     /// held what this gives back.
     pub(crate) async fn start_watching(
         self: &Arc<Self>,
+        caller: &Caller,
         server: &ServerName,
         uri: &str,
     ) -> Result<Wanting, CallError> {
         let wanting = Wanting::new(self, server, uri);
         let turn = self.watching.turn(server).await;
         let (errand, about) = (Errand::Subscribe(uri.to_owned()), Some((Kind::Resource, uri)));
-        let done = self.hub.errand(server, about, &errand, Front::Gateway).await;
+        let done = self.hub.errand(server, about, &errand, caller).await;
         drop(turn);
         done.map(|_| wanting)
     }
@@ -54,7 +55,7 @@ impl Gateway {
             // Somebody may have asked for it while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub.errand(&server, None, &errand, Front::Gateway).await;
+                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }

@@ -1,6 +1,6 @@
 //! What a server offers to somebody who is typing a value for one of its prompts or templates.
 
-use capstan_model::{CallError, Effect, Front, ItemId, Kind, ServerName};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 
 use crate::hub::Hub;
@@ -39,7 +39,7 @@ impl Hub {
         &self,
         server: &ServerName,
         typing: &Typing,
-        front: Front,
+        caller: &Caller,
     ) -> Result<Vec<String>, CallError> {
         let (kind, item) = match &typing.of {
             Reference::Prompt(name) => (Kind::Prompt, name),
@@ -47,7 +47,7 @@ impl Hub {
         };
         let id = ItemId { server: server.clone(), item: item.clone() };
         // Who may not use it learns nothing about it either.
-        let permitted = self.could_permit(&id, kind, Effect::Read, front);
+        let permitted = self.could_permit(&id, kind, Effect::Read, caller);
         match self.backends.get(server).filter(|_| permitted) {
             Some(backend) => backend.complete(typing).await,
             None => Err(CallError::Unknown { kind, name: id.to_string(), nearest: Vec::new() }),

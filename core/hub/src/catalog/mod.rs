@@ -30,7 +30,7 @@ pub use provider::{Provider, Unfit};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
 
-use capstan_model::{CallError, Effect, Front, ItemId, Kind, ServerName, Verdict};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::{Arguments, Asked};
 use capstan_wire::Json;
 
@@ -72,20 +72,20 @@ impl Hub {
         gather::gather(self, listing, patience, wanted, &mut |_| {}).await
     }
 
-    /// The tools in `gathered` that a caller at `front` could be permitted to call.
+    /// The tools in `gathered` that `caller` could be permitted to call.
     ///
     /// A tool is listed if and only if calling it could be permitted and its schema can be used;
     /// those whose schema cannot are in [`Self::hidden_tools`].
-    pub fn visible_tools(&self, gathered: &Gathered, front: Front) -> Vec<ToolView> {
+    pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
         let usable = |view: &ToolView| self.refuse_bad_schema(&view.id, &view.definition).is_ok();
-        self.permitted_tools(gathered, front).filter(usable).collect()
+        self.permitted_tools(gathered, caller).filter(usable).collect()
     }
 
-    /// The tools in `gathered` that a caller at `front` is not shown because of their schemas,
+    /// The tools in `gathered` that `caller` is not shown because of their schemas,
     /// with the reason.
-    pub fn hidden_tools(&self, gathered: &Gathered, front: Front) -> Vec<CallError> {
+    pub fn hidden_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<CallError> {
         let reason = |view: ToolView| self.refuse_bad_schema(&view.id, &view.definition).err();
-        self.permitted_tools(gathered, front).filter_map(reason).collect()
+        self.permitted_tools(gathered, caller).filter_map(reason).collect()
     }
 
     /// What a model API calls the tools of `gathered`, in the order of the configuration.
@@ -123,51 +123,51 @@ impl Hub {
     fn permitted_tools<'a>(
         &'a self,
         gathered: &'a Gathered,
-        front: Front,
+        caller: &'a Caller,
     ) -> impl Iterator<Item = ToolView> + 'a {
         let listed =
-            move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
+            move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, caller);
         let views = gathered.lists.iter().flat_map(|(server, items)| {
             items.iter().map(|item| ToolView::new(&self.policy, server, item))
         });
         views.filter(listed)
     }
 
-    /// The resources, templates or prompts in `gathered` that a caller at `front` could be
+    /// The resources, templates or prompts in `gathered` that `caller` could be
     /// permitted to use. Of a template the rules look at the text of the template.
     pub fn visible_items<'a>(
         &self,
         gathered: &'a Gathered,
         kind: Kind,
-        front: Front,
+        caller: &Caller,
     ) -> Vec<(&'a ServerName, &'a Item)> {
         let listed = |(server, item): &(&ServerName, &Item)| {
             let id = ItemId { server: (*server).clone(), item: item.name.clone() };
             let effect = self.policy.effect_of(&id, kind, &item.definition);
-            self.could_permit(&id, kind, effect, front)
+            self.could_permit(&id, kind, effect, caller)
         };
         let lists = gathered.lists.iter();
         let all = lists.flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
         all.filter(listed).collect()
     }
 
-    /// About how many tokens the tools of a server cost a model that a caller at `front` talks to.
-    pub fn tokens(&self, server: &ServerName, tools: &[Item], front: Front) -> usize {
+    /// About how many tokens the tools of a server cost a model that `caller` talks to.
+    pub fn tokens(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
         let views = tools.iter().map(|item| ToolView::new(&self.policy, server, item));
         let listed = |view: &ToolView| {
-            self.could_permit(&view.id, Kind::Tool, view.effect, front)
+            self.could_permit(&view.id, Kind::Tool, view.effect, caller)
                 && self.refuse_bad_schema(&view.id, &view.definition).is_ok()
         };
         views.filter(listed).map(|view| view.tokens).sum()
     }
 
-    /// Whether a caller at `front` could be permitted to use an item, with the right arguments.
+    /// Whether `caller` could be permitted to use an item, with the right arguments.
     pub(crate) fn could_permit(
         &self,
         id: &ItemId,
         kind: Kind,
         effect: Effect,
-        front: Front,
+        caller: &Caller,
     ) -> bool {
         let asked = Asked {
             id,
@@ -175,7 +175,8 @@ impl Hub {
             arguments: Arguments::Unknown,
             effect,
             now: self.clock.now(),
-            fallback: fallback(front),
+            fallback: fallback(caller.front),
+            caller,
         };
         self.policy.decide(&asked).verdict != Verdict::Deny
     }

@@ -50,6 +50,7 @@ pub(super) fn explain(hub: &Hub, resolved: &Resolved) -> (Ruling, Vec<Step>) {
 
 fn asked<'a>(hub: &Hub, resolved: &'a Resolved, arguments: Arguments<'a>) -> Asked<'a> {
     Asked {
+        caller: &resolved.call.caller,
         id: &resolved.id,
         kind: resolved.call.target.kind,
         arguments,

@@ -126,7 +126,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
     let shown = |item: &&Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
         let effect = hub.policy.effect_of(&near, kind, &item.definition);
-        hub.could_permit(&near, kind, effect, call.caller.front)
+        hub.could_permit(&near, kind, effect, &call.caller)
     };
     let names = items.iter().filter(shown).map(|item| item.name.clone());
     let near = nearest(&id.item, names).into_iter();

@@ -130,7 +130,7 @@ fn listed(world: &World, front: Front) -> Vec<String> {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let patience = Patience::UpTo(Duration::from_secs(1));
     let gathered = runtime.block_on(world.hub.gather(Listing::Tools, patience, &mut |_| {}));
-    let tools = world.hub.visible_tools(&gathered, front);
+    let tools = world.hub.visible_tools(&gathered, &Caller::operator(front));
     tools.iter().map(|tool| tool.id.to_string()).collect()
 }
 

@@ -7,7 +7,7 @@ use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::Listing;
-use capstan_model::{Front, ServerName, ServerState};
+use capstan_model::{Caller, Front, ServerName, ServerState};
 use futures::future::{join, join_all};
 use serde::Serialize;
 
@@ -112,7 +112,7 @@ fn row(
         tokens: tools
             .lists
             .get(&entry.name)
-            .map(|items| hub.tokens(&entry.name, items, Front::Cli)),
+            .map(|items| hub.tokens(&entry.name, items, &Caller::operator(Front::Cli))),
         error: trouble(&state),
         glyph: state.name().glyph().as_str(),
     })

@@ -97,7 +97,7 @@ async fn find(
 async fn find_bare(context: &Context, hub: &Hub, name: &str) -> Result<(ItemId, Item), Refusal> {
     let gathered = of_all(context, hub, Listing::Prompts, &WaitArgs::default()).await;
     remember(context, Kind::Prompt, &gathered);
-    let visible = hub.visible_items(&gathered, Kind::Prompt, Front::Cli);
+    let visible = hub.visible_items(&gathered, Kind::Prompt, &Caller::operator(Front::Cli));
     let id = |server: &ServerName| ItemId { server: server.clone(), item: name.to_owned() };
     let found: Vec<_> = visible.iter().filter(|(_, item)| item.name == name).collect();
     match found.as_slice() {

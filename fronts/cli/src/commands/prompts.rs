@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, F
         None => of_all(context, hub, Listing::Prompts, &args.wait).await,
     };
     remember(context, Kind::Prompt, &gathered);
-    let items = hub.visible_items(&gathered, Kind::Prompt, Front::Cli);
+    let items = hub.visible_items(&gathered, Kind::Prompt, &Caller::operator(Front::Cli));
     if context.print.wants_json() {
         print_json(context, &items);
     } else if !items.is_empty() {

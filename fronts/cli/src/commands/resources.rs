@@ -1,7 +1,7 @@
 //! `capstan resources`: what servers have to read.
 
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Front, Kind, ServerName};
+use capstan_model::{Caller, Front, Kind, ServerName};
 use capstan_wire::object;
 
 use super::offers::{of_all, of_named, print_json, tell_nobody};
@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit,
         Some(server) => of_named(context, &setup, hub, listing, server).await?,
         None => of_all(context, hub, listing, &args.wait).await,
     };
-    let items = hub.visible_items(&gathered, Kind::Resource, Front::Cli);
+    let items = hub.visible_items(&gathered, Kind::Resource, &Caller::operator(Front::Cli));
     if context.print.wants_json() {
         print_json(context, &items);
     } else if !items.is_empty() {

@@ -7,7 +7,7 @@ use capstan_config::{Gateway, Problem};
 use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::Listing;
-use capstan_model::Front;
+use capstan_model::Caller;
 use serde_json::json;
 
 use crate::args::{ServeArgs, WaitArgs};
@@ -126,7 +126,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     let hub = &ready.hub;
     let patience = Context::patience(&WaitArgs::default());
     let gathered = hub.gather(Listing::Tools, patience, &mut |_| {}).await;
-    let tools = hub.visible_tools(&gathered, Front::Gateway);
+    let tools = hub.visible_tools(&gathered, &Caller::anonymous());
     let rows: Vec<Vec<String>> = tools
         .iter()
         .take(SHOWN)

@@ -5,7 +5,7 @@
 
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Reference, Typing};
-use capstan_model::{Front, ServerName};
+use capstan_model::{Caller, Front, ServerName};
 
 use crate::arguments::slots::{self, Slot, SlotError};
 use crate::clean::one_line;
@@ -33,7 +33,7 @@ pub(super) async fn suggest(
     server: &ServerName,
     typing: &Typing,
 ) -> Result<Exit, Failure> {
-    let values = hub.complete(server, typing, Front::Cli).await?;
+    let values = hub.complete(server, typing, &Caller::operator(Front::Cli)).await?;
     if context.print.wants_json() {
         context.print.json(&values);
         return Ok(Exit::Ok);

@@ -73,9 +73,9 @@ async fn all(
         .await;
     drop(waiting);
     remember(context, Kind::Tool, &gathered);
-    let tools = hub.visible_tools(&gathered, Front::Cli);
+    let tools = hub.visible_tools(&gathered, &Caller::operator(Front::Cli));
     show(context, &tools);
-    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
+    tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
     if hub.backends.is_empty() {
         context.say_no_servers(setup);
@@ -103,8 +103,8 @@ async fn of_server(
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
     remember(context, Kind::Tool, &gathered);
-    show(context, &hub.visible_tools(&gathered, Front::Cli));
-    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
+    show(context, &hub.visible_tools(&gathered, &Caller::operator(Front::Cli)));
+    tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     Ok(Exit::Ok)
 }
 

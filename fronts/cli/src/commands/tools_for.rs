@@ -45,8 +45,8 @@ pub(super) async fn run(
     remember(context, Kind::Tool, &gathered);
     hub.name_tools(&gathered, provider.alphabet());
     gathered.lists.retain(|server, _| wanted.is_of(server));
-    let tools = hub.visible_tools(&gathered, Front::Cli);
-    let mut hidden = hub.hidden_tools(&gathered, Front::Cli);
+    let tools = hub.visible_tools(&gathered, &Caller::operator(Front::Cli));
+    let mut hidden = hub.hidden_tools(&gathered, &Caller::operator(Front::Cli));
     let mut offered = Vec::new();
     for tool in tools.into_iter().filter(|tool| wanted.has(&tool.id)) {
         match offer(hub, tool, provider) {

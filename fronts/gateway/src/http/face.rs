@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use capstan_model::{Caller, Front};
+use capstan_model::Caller;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::http::{Method, StatusCode};
@@ -50,12 +50,6 @@ enum Route {
 
 impl Face {
     pub(super) fn new(gateway: Arc<Gateway>, address: SocketAddr, settings: &HttpSettings) -> Self {
-        let anonymous = Caller {
-            subject: "anonymous".to_owned(),
-            roles: Vec::new(),
-            caller_id: None,
-            front: Front::Gateway,
-        };
         Self {
             gateway,
             guard: Guard::new(address, settings),
@@ -63,7 +57,7 @@ impl Face {
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
             repeats: Repeats::default(),
-            anonymous: Arc::new(anonymous),
+            anonymous: Arc::new(Caller::anonymous()),
         }
     }
 
