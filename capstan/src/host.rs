@@ -131,6 +131,8 @@ impl Host for LocalHost {
             project_dir: &workspace.to_string_lossy(),
         };
         let mut loaded = capstan_config::load(&sources, &around);
+        let now = SystemClock::new().now();
+        loaded.problems.extend(capstan_config::idle_rules(&loaded.config, now));
         if options.no_mcp || loaded.environment.no_mcp {
             loaded.config.servers.clear();
         }

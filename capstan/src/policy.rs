@@ -1,12 +1,14 @@
 //! Turns the configuration's rules into the policy that decides.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
 use capstan_model::ServerName;
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
-use capstan_policy::{BadPattern, Permissions, Policy, Reach, Rule, RuleList, ServerPolicy};
+use capstan_policy::{
+    Access, BadPattern, OrderedRule, Permissions, Policy, Reach, Rule, RuleList, ServerPolicy,
+};
 
 /// The policy of a configuration.
 ///
@@ -19,7 +21,9 @@ pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
             global: rules(config, &config.permissions.rules, "permissions"),
             ..Permissions::default()
         },
-        servers: HashMap::new(),
+        access: access(config),
+        authorization: authorization(config),
+        ..Policy::default()
     };
     for entry in config.servers.values() {
         let name = &entry.name;
@@ -47,20 +51,39 @@ fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPa
 
 fn rules(config: &Config, written: &Rules, place: &str) -> RuleList {
     let list = |rules: &[WrittenRule], word: &str| {
-        let rule = |written: &WrittenRule| Rule {
-            pattern: written.pattern.clone(),
-            reason: written.reason.clone(),
-            expires_at: written.expires_at,
-            reach: reach(config, &written.reach),
-            place: format!("{place}.{word}"),
-        };
-        rules.iter().map(rule).collect()
+        rules.iter().map(|written| rule(config, written, format!("{place}.{word}"))).collect()
     };
     RuleList {
         deny: list(&written.deny, "deny"),
         ask: list(&written.ask, "ask"),
         allow: list(&written.allow, "allow"),
     }
+}
+
+fn rule(config: &Config, written: &WrittenRule, place: String) -> Rule {
+    Rule {
+        pattern: written.pattern.clone(),
+        reason: written.reason.clone(),
+        expires_at: written.expires_at,
+        reach: reach(config, &written.reach),
+        effect: written.effect,
+        place,
+    }
+}
+
+fn authorization(config: &Config) -> Vec<OrderedRule> {
+    let ordered = config.tools.authorization.iter();
+    let ordered = ordered.map(|written| {
+        let place = format!("tools.authorization.rules[{}]", written.number);
+        let rule = rule(config, &written.rule, place);
+        OrderedRule { verdict: written.verdict, rule }
+    });
+    ordered.collect()
+}
+
+fn access(config: &Config) -> Vec<Access> {
+    let servers = || config.servers.values().map(|entry| (&entry.name, entry.display.as_str()));
+    config.access.iter().map(|setting| Access::new(setting.table.clone(), servers())).collect()
 }
 
 fn reach(config: &Config, written: &Written) -> Reach {

@@ -18,7 +18,7 @@ use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tl
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::AuditLog;
-use capstan_model::{Caller, Front, ServerState};
+use capstan_model::{Caller, ServerState};
 use futures::future::join;
 
 use crate::assemble::{self, Approve, audit_path};
@@ -62,7 +62,8 @@ pub(crate) async fn serve(
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();
-            let served = stdio::serve(gateway, Arc::new(anonymous()), streams, stop);
+            // Whoever started us: they may do what the operator's rules let a client do.
+            let served = stdio::serve(gateway, Arc::new(Caller::anonymous()), streams, stop);
             tokio::select! {
                 biased;
                 served = served => unless_gone(served),
@@ -144,12 +145,6 @@ fn limits(limits: &GatewayLimits) -> HttpLimits {
         drain: DRAIN,
         ..HttpLimits::default()
     }
-}
-
-/// Whoever started us. They may do what the operator's rules let a client do.
-fn anonymous() -> Caller {
-    let subject = "anonymous".to_owned();
-    Caller { subject, roles: Vec::new(), caller_id: None, front: Front::Gateway }
 }
 
 /// The address as a client can use it: one that means all of ours is reached by the loopback.

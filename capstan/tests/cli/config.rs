@@ -158,7 +158,7 @@ fn a_file_that_was_named_must_be_there_and_be_text() {
 
 #[test]
 fn restrictions_that_are_not_in_force_are_refused_and_never_ignored() {
-    let world = with("[access]\ndefault = \"deny\"\n");
+    let world = with("[gateway.auth]\nproviders = [\"bearer\"]\n");
     let ended = ends_with(run(&world, "tools"), 3);
     says(&ended.stderr, "which this version does not enforce");
     let sandboxed = "[servers.s]\ncommand = \"true\"\nsandbox = { network = false }\n";

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use capstan_model::ServerName;
-use capstan_policy::DefaultRule;
+use capstan_policy::{AccessTable, DefaultRule};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::rule::{Reach, Rules};
+use crate::rule::{OrderedRule, Reach, Rules};
 use crate::server::ServerEntry;
-use crate::source::Origin;
+use crate::source::{Origin, Place};
 
 /// Everything the files say, put together.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Config {
     pub servers: IndexMap<ServerName, ServerEntry>,
     /// `[permissions]`.
     pub permissions: Permissions,
+    /// `[access]`, one for each file that has it. All of them must agree.
+    pub access: Vec<AccessSetting>,
     /// `[tools]`.
     pub tools: Tools,
     /// `[mcp]`.
@@ -50,6 +52,15 @@ pub struct DefaultSetting {
     pub reach: Reach,
 }
 
+/// An `[access]` with its place.
+#[derive(Clone, Debug)]
+pub struct AccessSetting {
+    /// What it says.
+    pub table: AccessTable,
+    /// Where it was written.
+    pub place: Place,
+}
+
 /// What binds tools of all servers.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
@@ -57,6 +68,8 @@ pub struct Tools {
     pub max_tool_calls_per_session: Option<u32>,
     /// The `[tools.policy]` lists.
     pub policy: Rules,
+    /// The `[tools.authorization]` rules that are switched on, in their order.
+    pub authorization: Vec<OrderedRule>,
 }
 
 /// What binds all servers.

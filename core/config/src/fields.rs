@@ -109,6 +109,11 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.report.add(problem, self.path.clone(), &self.at);
     }
 
+    /// Where the table begins.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.at.clone()
+    }
+
     /// The dotted path of this table.
     pub(crate) fn path(&self) -> &str {
         &self.path

@@ -26,27 +26,30 @@ pub mod config;
 mod refuse;
 mod read;
 mod kin;
+mod idle;
 pub mod merge;
 pub mod environment;
 pub mod mask;
 mod show;
 pub mod edit;
 mod shape;
+mod shape_access;
 mod schema;
 mod reference;
 
 pub use config::{
-    Audit, AuditArguments, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp,
-    Permissions, Screen, Tools,
+    AccessSetting, Audit, AuditArguments, CommandList, Config, DefaultSetting, Gateway,
+    GatewayLimits, Mcp, Permissions, Screen, Tools,
 };
 pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;
+pub use idle::idle_rules;
 pub use mask::{is_secret_name, mask_argument, mask_arguments, mask_url};
 pub use merge::{Loaded, load};
 pub use plugin::{Plugin, PluginPart, UserSetting};
 pub use problem::{Problem, Severity};
 pub use reference::reference;
-pub use rule::{Reach, Rule, Rules};
+pub use rule::{OrderedRule, Reach, Rule, Rules};
 pub use schema::schema;
 pub use server::{
     CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Program, Protocol,

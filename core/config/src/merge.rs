@@ -9,14 +9,14 @@ use capstan_model::{ServerName, Verdict};
 use capstan_policy::DefaultRule;
 use indexmap::IndexMap;
 
-use crate::config::{CommandList, Config, DefaultSetting};
+use crate::config::{AccessSetting, CommandList, Config, DefaultSetting};
 use crate::dialect::Dialect;
 use crate::environment::{self, EnvSettings};
 use crate::kin;
 use crate::problem::{Problem, Severity};
 use crate::read::server::Limits;
 use crate::read::{Part, Setting, Tables};
-use crate::rule::{Reach, Rules};
+use crate::rule::{OrderedRule, Reach, Rules};
 use crate::server::ServerEntry;
 use crate::show::{self, Shown};
 use crate::source::{Origin, Scope, SourceFile, Surroundings};
@@ -67,6 +67,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
     for (file, part) in parts {
         loaded.problems.extend(part.problems);
         loaded.gateway.extend(part.manner.gateway);
+        loaded.gateway.extend(part.tables.access.refused.clone());
         for server in part.servers {
             let name = server.entry.name.clone();
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
@@ -182,6 +183,7 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
     let mut merge = Merge { tables, shown: Vec::new() };
     permissions(config, &mut merge);
     merge.imply(config, implied);
+    access(config, &mut merge);
     tools(config, &mut merge);
     mcp(config, &mut merge);
     audit(config, &mut merge);
@@ -204,10 +206,28 @@ fn permissions(config: &mut Config, merge: &mut Merge<'_>) {
     merge.add_rules("permissions", &config.permissions.rules);
 }
 
+fn access(config: &mut Config, merge: &mut Merge<'_>) {
+    for tables in merge.tables {
+        let Some((table, place)) = tables.access.table.clone() else { continue };
+        merge.shown.extend(tables.access.shown.iter().cloned());
+        config.access.push(AccessSetting { table, place });
+    }
+}
+
 fn tools(config: &mut Config, merge: &mut Merge<'_>) {
     let max = merge.smallest(|tables| &tables.max_tool_calls, None);
     config.tools.max_tool_calls_per_session = merge.note("tools.max_tool_calls_per_session", max);
     merge.add_rules("tools.policy", &config.tools.policy);
+    let rules = merge.tables.iter().flat_map(|tables| &tables.authorization.rules);
+    let mut rules: Vec<OrderedRule> = rules.cloned().collect();
+    // Of the first that speaks the word counts, so that a project's come last.
+    rules.sort_by_key(|ordered| ordered.rule.origin.scope == Scope::Project);
+    for ordered in &rules {
+        let key =
+            format!("tools.authorization.rules[{}].{}", ordered.number, ordered.verdict.as_str());
+        merge.add(&key, ordered.rule.shown.clone(), Some(&ordered.rule.origin));
+    }
+    config.tools.authorization = rules;
 }
 
 fn mcp(config: &mut Config, merge: &mut Merge<'_>) {

@@ -53,6 +53,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "`default_tools_approval_mode`, `tools.TOOL.approval_mode` (Codex), `agent.tool_permissions.tools` (Zed), `permission` (opencode)",
     ),
     ("permissions.default", "`GOOSE_MODE` (goose), `agent.tool_permissions.default` (Zed)"),
+    ("access", "`acl`, at the top or in `serverAuth` (avelino)"),
+    ("access.strict", "`strictClassification` (avelino)"),
     ("mcp.elicitation_queue", "`elicitation_queue_capacity` (Zeph)"),
     ("audit.arguments", "`log_arguments` (avelino)"),
     ("servers.NAME.elicitation", "`elicitation_enabled` (Zeph)"),
@@ -108,7 +110,7 @@ pub fn reference() -> String {
     if let Some(names) = elsewhere("servers") {
         let _ = writeln!(page, "\nOther programs call the table {names}.");
     }
-    for table in ["permissions", "tools", "mcp", "audit", "screen", "gateway"] {
+    for table in ["permissions", "access", "tools", "mcp", "audit", "screen", "gateway"] {
         let described = at(&schema, &format!("/properties/{table}"));
         section(&mut page, &format!("[{table}]"), table, described);
     }
@@ -192,7 +194,6 @@ fn refused(page: &mut String) {
         let path = match row.table {
             In::Top => "",
             In::Server => "servers.NAME.",
-            In::Tools => "tools.",
             In::Screen => "screen.",
             In::Gateway => "gateway.",
         };

@@ -23,7 +23,6 @@ pub(crate) struct Row {
 pub(crate) enum In {
     Top,
     Server,
-    Tools,
     Screen,
     Gateway,
 }
@@ -55,10 +54,8 @@ pub(crate) const ROWS: &[Row] = &[
     warn(In::Server, "idle_timeout", ONLY_SERVE),
     warn(In::Server, "min_idle_timeout", ONLY_SERVE),
     warn(In::Server, "max_idle_timeout", ONLY_SERVE),
-    refuse(In::Top, "access", "access rules for many callers", &[]),
     warn(In::Top, "search", NOT_YET),
     warn(In::Top, "model", NOT_YET),
-    refuse(In::Tools, "authorization", "ordered rules over tools", &[]),
     refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),
     refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
     refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),

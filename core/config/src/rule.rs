@@ -1,14 +1,14 @@
 //! Permission rules: read with their place, and with how far they reach.
 
 use capstan_model::{ServerName, Verdict};
-use capstan_policy::Pattern;
+use capstan_policy::{Pattern, RuleEffect};
 use jiff::Timestamp;
 
 use crate::dialect::Lift;
-use crate::fields::Fields;
+use crate::fields::{Fields, Words};
 use crate::problem::{Problem, Report};
 use crate::show;
-use crate::source::{Origin, Scope};
+use crate::source::{Origin, Place, Scope};
 use crate::tree::{Node, Text, Value};
 
 /// Three lists of rules. Those of a managed file come first, then by precedence.
@@ -33,12 +33,27 @@ pub struct Rule {
     pub reason: Option<String>,
     /// From when on it no longer counts.
     pub expires_at: Option<Timestamp>,
+    /// What a tool must do for it to count.
+    pub effect: Option<RuleEffect>,
     /// Where it was written.
     pub origin: Origin,
+    /// The same, to the character.
+    pub place: Place,
     /// Which servers it can speak of.
     pub reach: Reach,
     /// The rule as `config show` has it.
     pub(crate) shown: String,
+}
+
+/// A rule in a list whose order decides.
+#[derive(Clone, Debug)]
+pub struct OrderedRule {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Which rule of its file it belongs to, from zero.
+    pub number: usize,
+    /// Of what it speaks.
+    pub rule: Rule,
 }
 
 /// Which servers a rule or a default can speak of.
@@ -60,12 +75,14 @@ pub enum Reach {
 }
 
 /// A list being read.
-struct List {
+pub(crate) struct List {
     /// Its dotted key.
-    key: String,
-    reach: Reach,
-    subject: Subject,
+    pub(crate) key: String,
+    pub(crate) reach: Reach,
+    pub(crate) subject: Subject,
 }
+
+const EFFECTS: Words<RuleEffect> = &[("read", RuleEffect::Read), ("write", RuleEffect::Write)];
 
 /// Which kinds of patterns make sense in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +189,9 @@ impl List {
                 let comment = fields.string("comment");
                 let reason = fields.string("reason");
                 let expires_at = expires_at(&mut fields);
+                let effect = fields.word("effect", EFFECTS);
+                // A rule that was to speak of less must not speak of more.
+                let unread = effect.is_none() && fields.has("effect");
                 let pattern = fields.text("pattern");
                 fields.finish();
                 let Some(pattern) = pattern else {
@@ -181,8 +201,8 @@ impl List {
                     report.add(problem, self.key.clone(), &node.span);
                     return None;
                 };
-                let plain = self.plain(report, node, pattern)?;
-                Some(Rule { comment, reason, expires_at, ..plain })
+                let plain = self.plain(report, node, pattern).filter(|_| !unread)?;
+                Some(Rule { comment, reason, expires_at, effect, ..plain })
             }
             Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null | Value::List(_) => {
                 let what = node.value.what();
@@ -196,7 +216,7 @@ impl List {
     }
 
     /// A rule that is a pattern and nothing else.
-    fn plain(&self, report: &mut Report<'_>, node: &Node, text: &Text) -> Option<Rule> {
+    pub(crate) fn plain(&self, report: &mut Report<'_>, node: &Node, text: &Text) -> Option<Rule> {
         let problem = match (Pattern::parse(&text.value), self.subject) {
             (Ok(_), Subject::Tools) if text.value.trim_start().starts_with("Elicit(") => {
                 Problem::error(format!("`{}` speaks of tools, not of questions", self.key))
@@ -205,9 +225,19 @@ impl List {
             (Ok(pattern), Subject::Tools | Subject::ToolsAndQuestions) => {
                 let origin = report.file.origin(&node.span);
                 let reach = self.reach.clone();
-                let (comment, reason, expires_at) = (None, None, None);
+                let place = report.file.place(&node.span);
                 let shown = show::leaf("pattern", node);
-                return Some(Rule { pattern, comment, reason, expires_at, origin, reach, shown });
+                return Some(Rule {
+                    pattern,
+                    comment: None,
+                    reason: None,
+                    expires_at: None,
+                    effect: None,
+                    origin,
+                    place,
+                    reach,
+                    shown,
+                });
             }
             (Err(error), _) => Problem::error(text.complaint(&self.key, &error))
                 .help("write a pattern such as \"delete_*\" or \"github__create_issue\""),

@@ -62,7 +62,9 @@ mod tests {
             [servers.x.permissions]
             [servers.x.effect]
             [permissions]
+            [access]
             [tools.policy]
+            [tools.authorization]
             [mcp]
             [audit]
             [screen]
@@ -75,7 +77,6 @@ mod tests {
             let path = match row.table {
                 In::Top => "",
                 In::Server => "servers.x.",
-                In::Tools => "tools.",
                 In::Screen => "screen.",
                 In::Gateway => "gateway.",
             };

@@ -7,6 +7,8 @@
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use crate::shape_access::{Access, Authorization};
+
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, title = "Capstan configuration")]
@@ -15,6 +17,8 @@ pub(crate) struct File {
     pub(crate) servers: IndexMap<String, Server>,
     /// What may run without asking, what asks, and what never runs.
     pub(crate) permissions: Permissions,
+    /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
+    pub(crate) access: Access,
     /// What binds the tools of all servers.
     pub(crate) tools: Tools,
     /// What binds all servers.
@@ -170,6 +174,15 @@ pub(crate) struct RuleTable {
     reason: String,
     /// From when on the rule no longer counts, with its zone: `2030-01-31T18:00:00Z`.
     expires_at: String,
+    /// Only tools that do this: `read`, or `write` with those of which it is not known.
+    effect: RuleEffect,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub(crate) enum RuleEffect {
+    Read,
+    Write,
 }
 
 /// What tools do.
@@ -190,6 +203,8 @@ pub(crate) struct Tools {
     max_tool_calls_per_session: u32,
     /// Lists beside the permissions; the stricter of the two verdicts wins.
     policy: RuleLists,
+    /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
+    authorization: Authorization,
 }
 
 /// What binds all servers.

@@ -202,12 +202,7 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
         let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
         assert!(errors[0].message.contains("does not enforce"), "{key}: {errors:?}");
     }
-    for text in [
-        "[access]\ndefault = \"deny\"",
-        "[gateway.auth]\nproviders = [\"bearer\"]",
-        "[tools.authorization]\nenabled = true",
-        "[screen]\nmask = true",
-    ] {
+    for text in ["[gateway.auth]\nproviders = [\"bearer\"]", "[screen]\nmask = true"] {
         assert_eq!(load_text(text).fatal().count(), 1, "{text}");
     }
 }

@@ -34,7 +34,7 @@ default = "asks"
 command = "npx"
 
 [access]
-default = "deny"
+default = "never"
 
 [screen]
 max_answer = 10
@@ -95,8 +95,8 @@ fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
       did you mean "ask"?
     25:2 error: `mcp_servers` is not a known key
       here servers stand under `[servers.NAME]`
-    28:2 error: `access` asks for access rules for many callers, which this version does not enforce
-      remove `access` if you can do without it
+    29:11 error: `access.default` cannot be "never"
+      use one of "allow", "deny"
     32:14 error: `screen.max_answer` has no unit
       write `max_answer = "10MiB"`
     "##);

@@ -13,6 +13,19 @@ pub struct Caller {
     pub caller_id: Option<String>,
     /// The door the call came through.
     pub front: Front,
+    /// Whether access rules bind it.
+    pub binding: Binding,
+}
+
+/// Whether access rules bind a caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Binding {
+    /// They do not: whoever sits at the machine is the operator, and so is who starts the gateway
+    /// as a child on its standard streams.
+    #[default]
+    Free,
+    /// They do: it came over the network.
+    Access,
 }
 
 /// The doors of the hub.
@@ -32,10 +45,22 @@ pub enum Front {
 impl Caller {
     /// The person whose configuration this is, at the given front.
     pub fn operator(front: Front) -> Self {
-        Self { subject: "operator".to_owned(), roles: Vec::new(), caller_id: None, front }
+        Self {
+            subject: "operator".to_owned(),
+            roles: Vec::new(),
+            caller_id: None,
+            front,
+            binding: Binding::Free,
+        }
     }
 
-    /// Somebody at the gateway who did not say who they are.
+    /// Somebody who reached the gateway over the network: access rules bind them.
+    pub fn remote(subject: impl Into<String>, roles: Vec<String>) -> Self {
+        let subject = subject.into();
+        Self { subject, roles, binding: Binding::Access, ..Self::operator(Front::Gateway) }
+    }
+
+    /// Somebody at the gateway who did not say who they are, and whom no access rules bind.
     pub fn anonymous() -> Self {
         Self { subject: "anonymous".to_owned(), ..Self::operator(Front::Gateway) }
     }

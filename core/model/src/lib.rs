@@ -15,7 +15,7 @@ pub mod error;
 pub mod secret;
 
 pub use call::{Kind, Target};
-pub use caller::{Caller, Front};
+pub use caller::{Binding, Caller, Front};
 pub use error::{CallError, ErrorCode};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;

@@ -1,27 +1,39 @@
-//! All engines together: exposure and trust, tool policy, permissions. The strictest wins.
+//! All engines together: exposure and trust, access, tool policy and authorization, permissions. The
+//! strictest wins.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use capstan_model::{By, Caller, Effect, ItemId, Kind, Ruling, ServerName, Trust, Verdict};
+use capstan_model::{
+    Binding, By, Caller, Effect, ItemId, Kind, Ruling, ServerName, Trust, Verdict,
+};
 use capstan_wire::Json;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::access::{Access, Wanted};
 use crate::effect::EffectRules;
 use crate::exposure::{Exposure, Offered};
+use crate::index::{Lazy, Said};
 use crate::pattern::{Arguments, spellings};
-use crate::permission::{DefaultRule, Permissions, Question, RuleList};
+use crate::permission::{DefaultRule, OrderedRule, Permissions, Question, RuleList};
 
 /// Every rule of the configuration that speaks of calls.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// What is said of each server.
     pub servers: HashMap<ServerName, ServerPolicy>,
+    /// Who of many callers may do what. Of several tables each has to agree.
+    pub access: Vec<Access>,
     /// The `[tools.policy]` lists.
     pub tools: RuleList,
+    /// The `[tools.authorization]` rules, which come behind those lists. The first that speaks
+    /// decides.
+    pub authorization: Vec<OrderedRule>,
     /// The permission rules.
     pub permissions: Permissions,
+    /// Finds rules when there are many. Nothing above may change once something was decided.
+    pub(crate) index: Lazy,
 }
 
 /// What the configuration says of one server's tools.
@@ -59,7 +71,7 @@ pub struct Asked<'a> {
 /// One rule on the way to a verdict, for those who ask why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The engine: `exposure`, `tool_policy` or `permissions`.
+    /// The engine: `exposure`, `access`, `tool_policy`, `authorization` or `permissions`.
     pub engine: &'static str,
     /// The rule as the operator wrote it.
     pub rule: String,
@@ -75,12 +87,37 @@ type Look<'a> = &'a mut dyn FnMut(&'static str, &dyn fmt::Display, Option<Verdic
 impl Policy {
     /// Decides on a call.
     pub fn decide(&self, asked: &Asked<'_>) -> Ruling {
-        self.walk(asked, &mut |_, _, _| {})
+        let silent: Look<'_> = &mut |_, _, _| {};
+        let Some(index) = self.index.of(self) else { return self.walk(asked, silent) };
+        let names = self.names(asked.id);
+        match self.doors(asked, &names, silent) {
+            Some(ruling) => ruling,
+            None => index.rule_on(self, &asked.question(&names), asked.fallback).strictest(),
+        }
     }
 
-    /// Whether what is decided on an item once holds for ever, whatever the arguments.
+    /// Whether access rules bind this caller, so that what is decided depends on who asks.
+    pub fn binds(&self, caller: &Caller) -> bool {
+        match caller.binding {
+            Binding::Free => false,
+            Binding::Access => !self.access.is_empty(),
+        }
+    }
+
+    /// The refusal of whatever a server has, where access rules let this caller do nothing with it.
+    pub fn out_of_reach(&self, caller: &Caller, server: &ServerName) -> Option<Ruling> {
+        if !self.binds(caller) {
+            return None;
+        }
+        self.access.iter().find_map(|access| access.out_of_reach(caller, server))
+    }
+
+    /// Whether what is decided on an item once holds for ever, whatever the arguments, as long as
+    /// access rules do not bind the caller.
     pub fn is_steady(&self) -> bool {
-        self.tools.is_steady() && self.permissions.is_steady()
+        self.tools.is_steady()
+            && self.permissions.is_steady()
+            && self.authorization.iter().all(|ordered| ordered.rule.is_steady())
     }
 
     /// Decides on a call and lists every rule that was looked at, in order.
@@ -119,28 +156,46 @@ impl Policy {
         self.servers.get(server).map_or(server.as_str(), |policy| policy.display.as_str())
     }
 
+    fn names(&self, id: &ItemId) -> Vec<String> {
+        spellings(id, self.display_of(&id.server))
+    }
+
+    /// Looks at every rule.
     fn walk(&self, asked: &Asked<'_>, look: Look<'_>) -> Ruling {
-        let names = spellings(asked.id, self.display_of(&asked.id.server));
-        if let Some(ruling) = self.exposure(asked, &names, look) {
+        let names = self.names(asked.id);
+        if let Some(ruling) = self.doors(asked, &names, look) {
             return ruling;
         }
-        let question = Question {
-            server: &asked.id.server,
-            names: &names,
-            arguments: asked.arguments,
-            effect: asked.effect,
-            now: asked.now,
-        };
-        let by_tool_policy =
+        let question = asked.question(&names);
+        let by_policy =
             self.tools.rule_on(&question, &mut |rule, said| look("tool_policy", rule, said));
+        let by_tools = by_policy.or_else(|| {
+            OrderedRule::first(&self.authorization, &question, &mut |rule, said| {
+                look("authorization", rule, said);
+            })
+        });
         let by_permissions =
             self.permissions.rule_on(&question, asked.fallback, &mut |rule, said| {
                 look("permissions", rule, said);
             });
-        match by_tool_policy {
-            Some(ruling) if ruling.verdict > by_permissions.verdict => ruling,
-            Some(_) | None => by_permissions,
+        Said { by_tools, by_permissions }.strictest()
+    }
+
+    /// What refuses or says nothing: exposure and trust, then access.
+    fn doors(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
+        if let Some(ruling) = self.exposure(asked, names, look) {
+            return Some(ruling);
         }
+        if !self.binds(asked.caller) {
+            return None;
+        }
+        let Asked { caller, id, kind, effect, .. } = *asked;
+        let wanted = Wanted { caller, id, kind, effect, names };
+        let rulings = self
+            .access
+            .iter()
+            .map(|access| access.rule_on(&wanted, &mut |rule, said| look("access", rule, said)));
+        rulings.into_iter().find(|ruling| ruling.verdict == Verdict::Deny)
     }
 
     /// Exposure and trust: they either refuse or say nothing.
@@ -169,125 +224,31 @@ impl Policy {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use capstan_model::Front;
+// === impl Asked ===
 
-    use super::*;
-    use crate::pattern::Pattern;
-    use crate::permission::Rule;
-
-    fn rules(place: &str, patterns: &[&str]) -> Vec<Rule> {
-        let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), place);
-        patterns.iter().map(rule).collect()
-    }
-
-    fn policy() -> Policy {
-        let hide = ["secret_*".to_owned()];
-        let server = ServerPolicy {
-            display: "Files".to_owned(),
-            exposure: Exposure::new(None, &hide).unwrap(),
-            ..ServerPolicy::default()
-        };
-        let mut policy = Policy::default();
-        policy.servers.insert("files".parse().unwrap(), server);
-        policy.tools.deny = rules("tools.policy.deny", &["files__drop"]);
-        policy.tools.ask = rules("tools.policy.ask", &["files__move"]);
-        policy.permissions.global.allow = rules("permissions.allow", &["*"]);
-        policy.permissions.global.deny = rules("permissions.deny", &["Files:wipe"]);
-        policy
-    }
-
-    fn explain(tool: &str) -> (Ruling, Vec<Step>) {
-        explain_under(&policy(), Kind::Tool, tool)
-    }
-
-    fn explain_under(policy: &Policy, kind: Kind, item: &str) -> (Ruling, Vec<Step>) {
-        let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
-        let caller = Caller::operator(Front::Cli);
-        let asked = Asked {
-            caller: &caller,
-            id: &id,
-            kind,
-            arguments: Arguments::Unknown,
-            effect: Effect::Unknown,
-            now: Timestamp::UNIX_EPOCH,
-            fallback: DefaultRule::Always(Verdict::Ask),
-        };
-        let (ruling, steps) = policy.explain(&asked);
-        assert_eq!(policy.decide(&asked), ruling, "explaining must not change the verdict");
-        (ruling, steps)
-    }
-
-    #[test]
-    fn a_sandboxed_server_gives_no_resources_and_no_prompts_whatever_a_rule_allows() {
-        let expose = ["*".to_owned()];
-        let with_trust = |trust| {
-            let mut policy = policy();
-            for server in policy.servers.values_mut() {
-                server.trust = trust;
-                server.exposure = Exposure::new(Some(&expose), &[]).unwrap();
-            }
-            policy.permissions.global.allow = rules("permissions.allow", &["*", "greet"]);
-            policy
-        };
-        for (kind, item) in [(Kind::Resource, "file:///notes"), (Kind::Prompt, "greet")] {
-            let ruling = explain_under(&with_trust(Trust::Sandboxed), kind, item).0;
-            let rule = "servers.files.trust: sandboxed".to_owned();
-            assert_eq!(ruling, Ruling { verdict: Verdict::Deny, rule, by: By::Rule });
-            for trust in [Trust::Untrusted, Trust::Trusted] {
-                let ruling = explain_under(&with_trust(trust), kind, item).0;
-                assert_eq!(ruling.verdict, Verdict::Allow, "{trust:?} {kind:?}");
-            }
+impl<'a> Asked<'a> {
+    fn question(&self, names: &'a [String]) -> Question<'a> {
+        Question {
+            server: &self.id.server,
+            names,
+            arguments: self.arguments,
+            effect: self.effect,
+            now: self.now,
         }
-        let tool = explain_under(&with_trust(Trust::Sandboxed), Kind::Tool, "read").0;
-        assert_eq!(tool.verdict, Verdict::Allow);
-    }
-
-    #[test]
-    fn what_is_hidden_by_its_full_id_stays_hidden() {
-        for pattern in ["files__read", "mcp__files__read", "Files:read", "read"] {
-            let mut policy = policy();
-            for server in policy.servers.values_mut() {
-                server.exposure = Exposure::new(None, &[pattern.to_owned()]).unwrap();
-            }
-            let ruling = explain_under(&policy, Kind::Tool, "read").0;
-            assert_eq!(ruling.rule, format!("servers.files.hide: {pattern}"));
-            assert_eq!(explain_under(&policy, Kind::Tool, "reads").0.verdict, Verdict::Allow);
-        }
-    }
-
-    #[test]
-    fn the_strictest_engine_wins() {
-        let table = [
-            ("read", Verdict::Allow, "permissions.allow: *"),
-            ("move", Verdict::Ask, "tools.policy.ask: files__move"),
-            ("drop", Verdict::Deny, "tools.policy.deny: files__drop"),
-            ("wipe", Verdict::Deny, "permissions.deny: Files:wipe"),
-            ("secret_key", Verdict::Deny, "servers.files.hide: secret_*"),
-        ];
-        for (tool, verdict, rule) in table {
-            let expected = Ruling { verdict, rule: rule.to_owned(), by: By::Rule };
-            assert_eq!(explain(tool).0, expected, "{tool}");
-        }
-    }
-
-    #[test]
-    fn every_rule_looked_at_is_told_in_order() {
-        let steps: Vec<String> = explain("move")
-            .1
-            .iter()
-            .map(|step| format!("{} {} {:?}", step.engine, step.rule, step.verdict))
-            .collect();
-        assert_eq!(
-            steps,
-            [
-                "exposure servers.files: offered None",
-                "tool_policy tools.policy.deny: files__drop None",
-                "tool_policy tools.policy.ask: files__move Some(Ask)",
-                "permissions permissions.deny: Files:wipe None",
-                "permissions permissions.allow: * Some(Allow)",
-            ]
-        );
     }
 }
+
+// === impl Said ===
+
+impl Said {
+    fn strictest(self) -> Ruling {
+        match self.by_tools {
+            Some(ruling) if ruling.verdict > self.by_permissions.verdict => ruling,
+            Some(_) | None => self.by_permissions,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

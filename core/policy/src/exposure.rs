@@ -1,17 +1,19 @@
 //! Which of a server's tools are offered at all.
 
-use capstan_model::Trust;
-use globset::GlobMatcher;
+use std::collections::HashMap;
 
-use crate::pattern::{BadPattern, glob};
+use capstan_model::Trust;
+
+use crate::glob::Glob;
+use crate::pattern::BadPattern;
 
 /// The tools of one server that are offered.
 #[derive(Clone, Debug, Default)]
 pub struct Exposure {
     /// Only these; `None` means all.
-    expose: Option<Vec<Named>>,
+    expose: Option<List>,
     /// Never these, whatever `expose` says.
-    hide: Vec<Named>,
+    hide: List,
 }
 
 /// Whether a tool is offered, and by which line of the configuration.
@@ -23,10 +25,14 @@ pub enum Offered {
     No(String),
 }
 
-#[derive(Clone, Debug)]
-struct Named {
-    text: String,
-    glob: GlobMatcher,
+/// Patterns, of which those that are a name are looked up: they may be hundreds.
+#[derive(Clone, Debug, Default)]
+struct List {
+    all: Vec<Glob>,
+    /// Where each name stands.
+    names: HashMap<String, usize>,
+    /// Where those stand that are more than a name.
+    others: Vec<usize>,
 }
 
 // === impl Exposure ===
@@ -34,22 +40,16 @@ struct Named {
 impl Exposure {
     /// Reads the two lists of a server.
     pub fn new(expose: Option<&[String]>, hide: &[String]) -> Result<Self, BadPattern> {
-        let read = |patterns: &[String]| -> Result<Vec<Named>, BadPattern> {
-            let named = |text: &String| Ok(Named { text: text.clone(), glob: glob(text)? });
-            patterns.iter().map(named).collect()
-        };
-        Ok(Self { expose: expose.map(read).transpose()?, hide: read(hide)? })
+        Ok(Self { expose: expose.map(List::new).transpose()?, hide: List::new(hide)? })
     }
 
     /// Whether the tool with these spellings is offered by a server that is believed this far.
     pub fn of(&self, names: &[String], trust: Trust) -> Offered {
-        let means = |pattern: &&Named| names.iter().any(|name| pattern.glob.is_match(name));
-        if let Some(hidden) = self.hide.iter().find(means) {
-            return Offered::No(format!("hide: {}", hidden.text));
+        if let Some(hidden) = self.hide.find(names) {
+            return Offered::No(format!("hide: {}", hidden.as_str()));
         }
-        let listed = |patterns: &[Named]| patterns.iter().any(|pattern| means(&pattern));
         match (&self.expose, trust) {
-            (Some(patterns), _) if listed(patterns) => Offered::Yes,
+            (Some(patterns), _) if patterns.find(names).is_some() => Offered::Yes,
             (Some(_), _) => Offered::No("expose: it is not listed there".to_owned()),
             (None, Trust::Sandboxed) => {
                 Offered::No("trust: sandboxed, and there is no `expose` list".to_owned())
@@ -61,6 +61,40 @@ impl Exposure {
     /// Whether there is a list of what is offered.
     pub fn has_list(&self) -> bool {
         self.expose.is_some()
+    }
+}
+
+// === impl List ===
+
+impl List {
+    fn new(patterns: &[String]) -> Result<Self, BadPattern> {
+        let mut list = Self::default();
+        for (at, text) in patterns.iter().enumerate() {
+            let glob = Glob::parse(text)?;
+            match glob.exact() {
+                Some(name) => {
+                    list.names.entry(name.to_owned()).or_insert(at);
+                }
+                None => list.others.push(at),
+            }
+            list.all.push(glob);
+        }
+        Ok(list)
+    }
+
+    /// The first pattern that means one of these names.
+    fn find(&self, names: &[String]) -> Option<&Glob> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let exact = names.iter().filter_map(|name| self.names.get(name).copied()).min();
+        let means = |at: &&usize| {
+            let glob = self.all.get(**at);
+            glob.is_some_and(|glob| names.iter().any(|name| glob.is_match(name)))
+        };
+        let other = self.others.iter().find(means).copied();
+        let first = exact.into_iter().chain(other).min()?;
+        self.all.get(first)
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Rule {
     pub expires_at: Option<Timestamp>,
     /// Which servers it can speak of.
     pub reach: Reach,
+    /// Only of items that do this, if it says so.
+    pub effect: Option<RuleEffect>,
     /// Where it stands, for example `permissions.deny`.
     pub place: String,
 }
@@ -55,6 +57,24 @@ pub enum Reach {
     All,
     /// Only these: a project file loosens nothing for servers it did not bring.
     Only(BTreeSet<ServerName>),
+}
+
+/// What an item must do for a rule to speak of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleEffect {
+    /// Change nothing, for certain.
+    Read,
+    /// Change something, or perhaps so.
+    Write,
+}
+
+/// A rule in a list whose order decides.
+#[derive(Clone, Debug)]
+pub struct OrderedRule {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Of what.
+    pub rule: Rule,
 }
 
 /// What is said of a call that no rule speaks of.
@@ -148,7 +168,7 @@ impl Permissions {
         })
     }
 
-    fn default_ruling(&self, question: &Question<'_>, fallback: DefaultRule) -> Ruling {
+    pub(crate) fn default_ruling(&self, question: &Question<'_>, fallback: DefaultRule) -> Ruling {
         let own = self.server_defaults.get(question.server).copied();
         let default = own.or(self.default).unwrap_or(fallback);
         let verdict = match default {
@@ -170,7 +190,7 @@ impl RuleList {
     /// Whether no rule looks at arguments or at the time.
     pub(crate) fn is_steady(&self) -> bool {
         let mut rules = self.deny.iter().chain(&self.ask).chain(&self.allow);
-        rules.all(|rule| rule.expires_at.is_none() && !rule.pattern.has_matchers())
+        rules.all(Rule::is_steady)
     }
 
     /// What these lists alone say of a call: deny, then ask, then allow, else nothing.
@@ -211,7 +231,8 @@ impl Rule {
     /// A rule without conditions.
     pub fn new(pattern: Pattern, place: impl Into<String>) -> Self {
         let place = place.into();
-        Self { pattern, reason: None, expires_at: None, reach: Reach::All, place }
+        let (reason, expires_at, effect) = (None, None, None);
+        Self { pattern, reason, expires_at, reach: Reach::All, effect, place }
     }
 
     fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
@@ -222,12 +243,18 @@ impl Rule {
         reaches && self.expires_at.is_none_or(|end| now < end)
     }
 
-    fn speaks_of(&self, question: &Question<'_>, verdict: Verdict) -> bool {
+    /// Whether it depends on nothing but the item.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.expires_at.is_none() && !self.pattern.has_matchers()
+    }
+
+    pub(crate) fn speaks_of(&self, question: &Question<'_>, verdict: Verdict) -> bool {
         self.in_force(question.server, question.now)
+            && self.effect.is_none_or(|effect| effect.fits(question.effect))
             && self.pattern.matches(question.names, question.arguments, verdict)
     }
 
-    fn ruling(&self, verdict: Verdict) -> Ruling {
+    pub(crate) fn ruling(&self, verdict: Verdict) -> Ruling {
         let rule = match &self.reason {
             Some(reason) => format!("{self} ({reason})"),
             None => self.to_string(),
@@ -239,6 +266,35 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.pattern.as_str())
+    }
+}
+
+// === impl RuleEffect ===
+
+impl RuleEffect {
+    /// Whether an item that does this is meant. What is not known counts as a write.
+    fn fits(self, effect: Effect) -> bool {
+        match (self, effect) {
+            (Self::Read, Effect::Read) | (Self::Write, Effect::Write | Effect::Unknown) => true,
+            (Self::Read, Effect::Write | Effect::Unknown) | (Self::Write, Effect::Read) => false,
+        }
+    }
+}
+
+// === impl OrderedRule ===
+
+impl OrderedRule {
+    /// What the first rule of an ordered list that speaks of a call says.
+    pub(crate) fn first(
+        list: &[Self],
+        question: &Question<'_>,
+        seen: &mut dyn FnMut(&dyn fmt::Display, Option<Verdict>),
+    ) -> Option<Ruling> {
+        list.iter().find_map(|Self { verdict, rule }| {
+            let matched = rule.speaks_of(question, *verdict);
+            seen(rule, matched.then_some(*verdict));
+            matched.then(|| rule.ruling(*verdict))
+        })
     }
 }
 

@@ -45,7 +45,7 @@ impl Gateway {
         let party = named(party, info.as_ref());
         let session = self.session_of(&party);
         let client = Arc::new(Client::new(revision, able, party, session));
-        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
         let mut members = vec![
             ("protocolVersion", &version),
@@ -79,7 +79,7 @@ impl Gateway {
 
     /// The answer to `server/discover`.
     pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
-        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let versions: Vec<Json> =
             Revision::ALL.iter().map(|revision| compose::string(revision.as_str())).collect();
         let versions = compose::array(&versions);
@@ -99,7 +99,8 @@ impl Gateway {
     }
 
     /// What is said of the servers that are shown, as far as they are known.
-    async fn greeting(&self, view: &View) -> Greeting {
+    async fn greeting(&self, client: &Client) -> Greeting {
+        let view = &client.view;
         match view {
             View::One(server) => {
                 let about = self.about(server, WAIT_FOR_ONE).await;
@@ -113,7 +114,10 @@ impl Gateway {
             View::All => {
                 // Who has answered by then has said who it is.
                 let gathered = self.gather(Listing::Tools).await;
-                let known = gathered.lists.keys();
+                let reached = |name: &&ServerName| {
+                    self.hub.policy.out_of_reach(&client.caller, name).is_none()
+                };
+                let known = gathered.lists.keys().filter(reached);
                 let abouts = join_all(known.map(|name| async move {
                     Some((name, self.about(name, Duration::ZERO).await?))
                 }));

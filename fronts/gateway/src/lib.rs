@@ -10,6 +10,7 @@
 //! **Invariant:** a face knows bytes and connections and no method; a method knows no face.
 
 pub mod revision;
+mod classes;
 pub mod client;
 pub mod exchange;
 pub mod gateway;

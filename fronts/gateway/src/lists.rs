@@ -10,6 +10,7 @@ use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 
+use crate::classes::Classes;
 use crate::client::{Client, View};
 use crate::exchange::Payload;
 use crate::fault::Fault;
@@ -30,6 +31,8 @@ const MAPPED: &str = "capstan://";
 #[derive(Default)]
 pub(crate) struct Lists {
     built: Mutex<HashMap<(View, Listing), Arc<Built>>>,
+    /// The same for callers whom access rules bind.
+    pub(crate) classes: Classes,
     /// Servers whose list somebody waits for in the background.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
 }
@@ -58,7 +61,7 @@ impl Gateway {
                 page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is not ours"))?
             }
         };
-        let built = self.built(&client.view, listing).await?;
+        let built = self.built_for(&client, listing).await?;
         let page = built.pages.get(at);
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
         let mut after = String::new();
@@ -76,7 +79,7 @@ impl Gateway {
         Ok(Payload { before, body: page.clone(), after: after.into() })
     }
 
-    /// The list as it is now.
+    /// The list as it is now, for everybody whom access rules do not bind.
     pub(crate) async fn built(
         self: &Arc<Self>,
         view: &View,
@@ -91,7 +94,7 @@ impl Gateway {
         if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered)) {
             return Ok(Arc::clone(known));
         }
-        let built = Arc::new(self.build(view, listing, &gathered));
+        let built = Arc::new(self.build(view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
         if before.is_some_and(|before| !before.looks_like(&built)) {
             // By whoever sees it first, so that nobody can see it and keep it from the others.
@@ -148,7 +151,14 @@ impl Gateway {
         Ok(gathered)
     }
 
-    fn build(&self, view: &View, listing: Listing, gathered: &Gathered) -> Built {
+    /// The list that `caller` sees of what was gathered.
+    pub(crate) fn build(
+        &self,
+        view: &View,
+        listing: Listing,
+        gathered: &Gathered,
+        caller: &Caller,
+    ) -> Built {
         let sources: Vec<(ServerName, Arc<[Item]>)> =
             gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
         let mut pages = Pages::default();
@@ -164,7 +174,7 @@ impl Gateway {
                 names.learn(kind, Alphabet::Usual, server, items);
             }
         }
-        for (server, item) in self.hub.visible_items(gathered, kind, &Caller::anonymous()) {
+        for (server, item) in self.hub.visible_items(gathered, kind, caller) {
             let shown = match (view, kind) {
                 (View::All, Kind::Tool | Kind::Prompt) => {
                     let id = ItemId { server: server.clone(), item: item.name.clone() };
@@ -202,11 +212,11 @@ impl Gateway {
         if let Some(found) = self.mapped(uri) {
             return Some(found);
         }
-        let resources = self.built(&View::All, Listing::Resources).await.ok()?;
+        let resources = self.built_for(client, Listing::Resources).await.ok()?;
         if let Some(owner) = resources.owners.get(uri) {
             return Some(owner.clone());
         }
-        let templates = self.built(&View::All, Listing::Templates).await.ok()?;
+        let templates = self.built_for(client, Listing::Templates).await.ok()?;
         if let Some(owner) = templates.owners.get(uri) {
             return Some(owner.clone());
         }
@@ -275,8 +285,18 @@ impl Lists {
 
 impl Built {
     /// Whether a client sees the same in both.
-    fn looks_like(&self, other: &Self) -> bool {
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
         self.pages == other.pages
+    }
+
+    /// What it was made of.
+    pub(crate) fn gathered(&self) -> Gathered {
+        Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        Self { sources: Vec::new(), pages: Vec::new(), owners: HashMap::new() }
     }
 
     fn is_of(&self, gathered: &Gathered) -> bool {

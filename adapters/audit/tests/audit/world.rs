@@ -9,7 +9,7 @@ use capstan_audit::{Broken, Verified};
 use capstan_audit::{JsonLines, Limits, Query, Reader, Row, VerifyError};
 use capstan_hub::ports::AuditLog;
 use capstan_hub::{Entry, Ground, Outcome};
-use capstan_model::{Caller, Effect, Front, Kind, Verdict};
+use capstan_model::{Binding, Caller, Effect, Front, Kind, Verdict};
 use jiff::Timestamp;
 
 pub(crate) struct World {
@@ -94,6 +94,7 @@ pub(crate) fn entry(number: u64) -> Entry {
             roles: vec!["deployers".to_owned()],
             caller_id: Some("some-client/1.0".to_owned()),
             front: Front::Gateway,
+            binding: Binding::Access,
         }),
         kind: Kind::Tool,
         server: Some("linear".to_owned()),

@@ -9,7 +9,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
 use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Ticket};
-use capstan_model::{CallError, Caller, ErrorCode, Front, Kind, ServerName, ServerState, Target};
+use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
 use capstan_telemetry::Followed;
 use capstan_wire::{Json, compose};
@@ -38,8 +38,7 @@ fn json(text: &str) -> Json {
 }
 
 fn caller() -> Caller {
-    let (subject, caller_id) = ("ann".to_owned(), Some("editor".to_owned()));
-    Caller { subject, roles: Vec::new(), caller_id, front: Front::Gateway }
+    Caller { caller_id: Some("editor".to_owned()), ..Caller::remote("ann", Vec::new()) }
 }
 
 fn step<'a>(caller: &'a Caller, context: Option<&'a TraceContext>) -> Step<'a> {

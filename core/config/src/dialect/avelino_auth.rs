@@ -1,40 +1,15 @@
 //! avelino's `serverAuth` and `acl`: who may use the gateway, and for what.
 //!
-//! They bind the gateway only; whoever sits at the machine is the operator. So a file that has
-//! them can be used, but `capstan serve --http` must not start with it as long as this version
-//! cannot do what they ask for.
+//! They bind the gateway only; whoever sits at the machine is the operator. `acl` is what we call
+//! access. Auth is not in this version: a file that has it can be used, but `capstan serve --http`
+//! must not start with it.
 
 use crate::expand::join;
 use crate::problem::{Problem, Report};
-use crate::tree::{Entry, Node, Table};
+use crate::tree::{Entry, Node, Table, Value};
 
-use super::outline::Outline::{self, Any, Flag, List, Map, Number, OneOf, Secrets, Text, Word};
+use super::outline::Outline::{self, Any, List, Number, OneOf, Secrets, Text, Word};
 use super::work::Work;
-
-const GRANT: Outline = Outline::Table(&[
-    ("server", OneOf(&[Text, List(&Text)])),
-    ("access", Word(&["read", "write", "*"])),
-    ("tools", List(&Text)),
-    ("resources", List(&Text)),
-    ("prompts", List(&Text)),
-    ("deny", Flag),
-]);
-
-const ACL: Outline = Outline::Table(&[
-    ("default", Word(&["allow", "deny"])),
-    ("strictClassification", Flag),
-    ("roles", Map(&List(&GRANT))),
-    ("subjects", Map(&Outline::Table(&[("roles", List(&Text)), ("extra", List(&GRANT))]))),
-    (
-        "rules",
-        List(&Outline::Table(&[
-            ("subjects", List(&Text)),
-            ("roles", List(&Text)),
-            ("tools", List(&Text)),
-            ("policy", Word(&["allow", "deny"])),
-        ])),
-    ),
-]);
 
 const IDENTITY: Outline = Outline::Table(&[("subject", Text), ("roles", List(&Text))]);
 
@@ -89,9 +64,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
     for (path, entry) in [("serverAuth.acl", nested), ("acl", top)] {
         let Some(entry) = entry else { continue };
-        ACL.check(&entry.node, path, &mut work.report);
-        schemas(work, path, entry);
-        refuse(work, path, entry, "access rules for many callers");
+        acl(work, path, entry);
     }
 }
 
@@ -127,14 +100,48 @@ fn asks_for_auth(auth: &Table) -> bool {
         .is_some_and(|list| !list.iter().all(open))
 }
 
-/// The two ways to write rules exclude each other.
-fn schemas(work: &mut Work<'_>, path: &str, entry: &Entry) {
-    let Some(table) = entry.node.as_table() else { return };
-    let by_role = ["roles", "subjects"].iter().any(|key| table.get(key).is_some());
-    if let (true, Some(rules)) = (by_role, table.get("rules")) {
-        let problem = Problem::error(format!("`{path}` has both `rules` and roles or subjects"))
-            .help("`rules` is the older form; keep the other");
-        work.report.add(problem, join(path, "rules"), &rules.key);
+/// Access rules, which are ours but for a word, and for lists that say nothing when empty.
+fn acl(work: &mut Work<'_>, path: &str, entry: &Entry) {
+    let mut entry = Entry { path: Some(path.to_owned()), ..entry.clone() };
+    if let Value::Table(table) = &mut entry.node.value {
+        if let Some(ours) = table.get("strict") {
+            let key = join(path, "strict");
+            let problem = Problem::error(format!("`{key}` is not a known key"))
+                .help("did you mean `strictClassification`?");
+            work.report.add(problem, key, &ours.key);
+        }
+        if let Some(mut strict) = table.entries.shift_remove("strictClassification") {
+            strict.path = Some(join(path, "strictClassification"));
+            table.put("strict", strict);
+        }
+        for (key, list) in [("roles", None), ("subjects", Some("extra"))] {
+            let Some(Value::Table(all)) =
+                table.entries.get_mut(key).map(|entry| &mut entry.node.value)
+            else {
+                continue;
+            };
+            for entry in all.entries.values_mut() {
+                widen(&mut entry.node, list);
+            }
+        }
+    }
+    work.tree.put("access", entry);
+}
+
+/// Leaves out the empty lists of grants: to avelino they are the same as none.
+fn widen(node: &mut Node, list: Option<&str>) {
+    let node = match (list, &mut node.value) {
+        (None, _) => Some(node),
+        (Some(key), Value::Table(table)) => table.entries.get_mut(key).map(|it| &mut it.node),
+        (Some(_), _) => None,
+    };
+    let Some(Value::List(grants)) = node.map(|node| &mut node.value) else { return };
+    for grant in grants {
+        let Value::Table(grant) = &mut grant.value else { continue };
+        grant.entries.retain(|key, entry| {
+            let narrows = ["tools", "resources", "prompts"].contains(&key.as_str());
+            !(narrows && entry.node.as_list().is_some_and(<[Node]>::is_empty))
+        });
     }
 }
 

@@ -19,9 +19,7 @@ pub(super) enum Outline {
     /// One of a few words.
     Word(&'static [&'static str]),
     List(&'static Self),
-    /// A table whose keys are the file's own.
-    Map(&'static Self),
-    /// The same, but the keys are secrets, which no message repeats.
+    /// A table whose keys are the file's own, and secrets, which no message repeats.
     Secrets(&'static Self),
     /// A table of known keys.
     Table(&'static [(&'static str, Self)]),
@@ -38,11 +36,6 @@ impl Outline {
             (Self::List(item), Value::List(nodes)) => {
                 for node in nodes {
                     item.check(node, path, report);
-                }
-            }
-            (Self::Map(value), Value::Table(table)) => {
-                for (key, entry) in &table.entries {
-                    value.check(&entry.node, &join(path, key), report);
                 }
             }
             (Self::Secrets(value), Value::Table(table)) => {
@@ -74,7 +67,7 @@ impl Outline {
             Self::Number => node.as_number().is_some(),
             Self::Flag => node.as_bool().is_some(),
             Self::List(_) => node.as_list().is_some(),
-            Self::Map(_) | Self::Secrets(_) | Self::Table(_) => node.as_table().is_some(),
+            Self::Secrets(_) | Self::Table(_) => node.as_table().is_some(),
             Self::OneOf(outlines) => outlines.iter().any(|outline| outline.fits(node)),
         }
     }
@@ -97,7 +90,7 @@ impl Outline {
                 format!("one of {}", words.join(", "))
             }
             Self::List(item) => format!("a list, each of it {}", item.expected()),
-            Self::Map(_) | Self::Secrets(_) | Self::Table(_) => "a table".to_owned(),
+            Self::Secrets(_) | Self::Table(_) => "a table".to_owned(),
             Self::OneOf(outlines) => {
                 let all: Vec<String> = outlines.iter().map(Self::expected).collect();
                 all.join(" or ")

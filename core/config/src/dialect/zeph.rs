@@ -293,14 +293,9 @@ fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
 
 /// `[tools]`: what Zeph has there for its own tools is not ours.
 fn tools(work: &mut Work<'_>, tools: &Table) {
-    for key in ["max_tool_calls_per_session", "policy"] {
+    for key in ["max_tool_calls_per_session", "policy", "authorization"] {
         if let Some(entry) = tools.get(key) {
             work.put("tools", key, join("tools", key), entry);
         }
-    }
-    let Some(entry) = tools.get("authorization") else { return };
-    let on = entry.node.as_table().and_then(|table| table.get("enabled"));
-    if on.and_then(|entry| entry.node.as_bool()) == Some(true) {
-        work.put("tools", "authorization", "tools.authorization".to_owned(), entry);
     }
 }

@@ -3,6 +3,8 @@
 pub(crate) mod file;
 pub(crate) mod server;
 mod kind;
+mod access;
+mod authorization;
 mod gateway;
 mod tables;
 

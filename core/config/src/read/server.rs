@@ -6,6 +6,7 @@ use std::time::Duration;
 use capstan_model::{Naming, ServerName, Trust};
 use capstan_policy::exposure::Exposure;
 
+use crate::dialect::Dialect;
 use crate::environment::EnvSettings;
 use crate::fields::{Fields, Words};
 use crate::problem::Problem;
@@ -141,6 +142,9 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         Some("off") => OAuth::Off,
         Some(_) | None => OAuth::Auto,
     };
+    if trust == Trust::Untrusted {
+        warn_untrusted(&mut fields);
+    }
     if trust == Trust::Sandboxed {
         warn_sandboxed(&mut fields, reached.as_ref().map(|reached| &reached.kind));
     }
@@ -279,6 +283,18 @@ fn effect(fields: &mut Fields<'_, '_>) -> EffectLists {
     }
     nested.finish();
     EffectLists { read, write }
+}
+
+/// Reminds whoever says that a server is not to be believed of listing what it is used for. Where
+/// nothing is said, nothing is reminded of: it is how every server begins.
+fn warn_untrusted(fields: &mut Fields<'_, '_>) {
+    let ours = fields.report().file.dialect == Some(Dialect::Native);
+    let said = fields.peek("trust").and_then(|entry| entry.node.as_text());
+    if ours && said == Some("untrusted") && !fields.has("expose") {
+        let message = format!("`{}` is untrusted and offers all of its tools", fields.path());
+        let help = "list those that you use: `expose = [\"…\"]`";
+        fields.problem("trust", Problem::warning(message).help(help));
+    }
 }
 
 /// Says what the word does not do, so that nobody relies on it.

@@ -14,6 +14,8 @@ use crate::rule::{Reach, Rules, Subject};
 use crate::show;
 use crate::source::{Origin, Scope};
 
+use super::access::AccessPart;
+use super::authorization::AuthorizationPart;
 use super::gateway::GatewayTable;
 
 /// What the tables of one file say.
@@ -24,6 +26,8 @@ pub(crate) struct Tables {
     pub(crate) rules: Rules,
     pub(crate) default: Option<Setting<DefaultRule>>,
     pub(crate) policy: Rules,
+    pub(crate) authorization: AuthorizationPart,
+    pub(crate) access: AccessPart,
     pub(crate) max_tool_calls: Option<Setting<u32>>,
     pub(crate) allowed_commands: Option<Setting<Vec<String>>>,
     pub(crate) max_dynamic_servers: Option<Setting<u32>>,
@@ -65,6 +69,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
     if let Some(nested) = fields.nested("permissions") {
         permissions(nested, &mut tables);
     }
+    if let Some(nested) = fields.nested("access") {
+        tables.access = AccessPart::read(nested);
+    }
     if let Some(nested) = fields.nested("tools") {
         tools(nested, &mut tables);
     }
@@ -94,12 +101,14 @@ fn permissions(mut fields: Fields<'_, '_>, tables: &mut Tables) {
 }
 
 fn tools(mut fields: Fields<'_, '_>, tables: &mut Tables) {
-    refuse::check(&mut fields, In::Tools);
     let max = fields.count("max_tool_calls_per_session");
     tables.max_tool_calls = setting(&mut fields, "max_tool_calls_per_session", max);
     if let Some(mut nested) = fields.nested("policy") {
         tables.policy = Rules::read(&mut nested, Subject::Tools);
         nested.finish();
+    }
+    if let Some(nested) = fields.nested("authorization") {
+        tables.authorization = AuthorizationPart::read(nested);
     }
     fields.finish();
 }

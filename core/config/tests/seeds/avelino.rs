@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capstan_config::{Fallback, IdlePolicy, Kind, Severity};
+use capstan_policy::access::{AccessTo, Says, Strictness};
 
 use crate::{Ask, avelino};
 
@@ -79,8 +80,6 @@ fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_ev
     for asked in [
         r#""serverAuth": { "providers": ["forwarded"] }"#,
         r#""serverAuth": { "providers": ["bearer"], "bearer": { "tokens": { "t": "alice", "u": { "subject": "bob", "roles": ["dev", "oncall"] } } } }"#,
-        r#""acl": { "default": "deny" }"#,
-        r#""serverAuth": { "acl": { "rules": [{ "subjects": ["bob"], "roles": ["viewer"], "tools": ["sentry__*"], "policy": "deny" }] } }"#,
     ] {
         let loaded = with(asked);
         assert_eq!((loaded.fatal().count(), loaded.gateway.len()), (0, 1), "{asked}");
@@ -97,8 +96,89 @@ fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_ev
         r#""acl": { "default": "ask" }"#,
         r#""acl": { "roles": { "dev": [{ "server": 1, "access": "read" }] } }"#,
         r#""acl": { "roles": { "dev": [{ "server": "*", "access": "all" }] } }"#,
+        r#""acl": { "roles": { "dev": [{ "server": "*" }] } }"#,
+        r#""acl": { "roles": { "dev": [{ "access": "read" }] } }"#,
+        r#""acl": { "roles": { "dev": [{ "server": [], "access": "read" }] } }"#,
+        r#""acl": { "roles": { "dev": [{ "server": "*", "access": "read", "tool": ["x"] }] } }"#,
+        r#""acl": { "roles": { "dev": { "server": "*", "access": "read" } } }"#,
+        r#""acl": { "roles": { "dev": ["*"] } }"#,
+        r#""acl": { "roles": [] }"#,
+        r#""acl": { "subjects": { "bob": { "roles": ["dev"] } } }"#,
+        r#""acl": { "subjects": { "bob": ["dev"] } }"#,
+        r#""acl": { "subjects": { "bob": { "role": [] } } }"#,
+        r#""acl": { "rules": [{ "tools": ["*"] }] }"#,
+        r#""acl": { "rules": [{ "policy": "deny" }] }"#,
+        r#""acl": { "rules": [{ "tools": ["*"], "policy": "ask" }] }"#,
+        r#""acl": { "rules": [{ "tools": ["*"], "policy": "deny", "users": ["bob"] }] }"#,
+        r#""acl": { "rules": {} }"#,
+        r#""acl": { "strict": true }"#,
+        r#""acl": { "strictClassification": "yes" }"#,
         r#""acl": []"#,
     ] {
         assert!(with(wrong).fatal().count() > 0, "{wrong} was accepted");
     }
+}
+
+/// Row C37: the roles of the page, at the top or in `serverAuth`.
+#[test]
+fn c37_the_roles_of_avelino_are_read_wherever_they_stand() {
+    let acl = r#""acl": {
+        "default": "deny", "strictClassification": true,
+        "roles": {
+            "admin": [{ "server": "*", "access": "*" }],
+            "dev": [
+                { "server": ["grafana", "sentry"], "access": "*", "tools": [], "prompts": [] },
+                { "server": "grafana", "access": "write", "tools": ["delete_*"], "deny": true }
+            ],
+            "readonly": [{ "server": "*", "access": "read", "tools": ["get_*"], "resources": ["*"] }]
+        },
+        "subjects": {
+            "alice": { "roles": ["admin"] },
+            "bob": { "roles": ["dev"], "extra": [{ "server": "db", "access": "read" }] },
+            "charlie": { "roles": ["readonly"] }
+        }
+    }"#;
+    for text in [
+        format!("{{\"mcpServers\": {{}}, {acl}}}"),
+        format!("{{\"mcpServers\": {{}}, \"serverAuth\": {{ {acl} }}}}"),
+    ] {
+        let loaded = avelino(&text);
+        assert_eq!((loaded.problems.as_slice(), loaded.gateway.len()), (&[][..], 0), "{text}");
+        let [access] = loaded.config.access.as_slice() else { panic!("{text}") };
+        let table = &access.table;
+        assert_eq!((table.default, table.strictness), (Says::Deny, Strictness::Strict));
+        let roles: Vec<(&str, usize)> =
+            table.roles.iter().map(|(name, grants)| (name.as_str(), grants.len())).collect();
+        assert_eq!(roles, [("admin", 1), ("dev", 2), ("readonly", 1)]);
+        let dev = &table.roles[1].1;
+        assert_eq!((dev[0].servers.len(), dev[0].access), (2, AccessTo::All));
+        assert!(
+            dev[0].tools.is_none() && dev[0].prompts.is_none(),
+            "an empty list narrows nothing"
+        );
+        assert_eq!((dev[0].says, dev[1].says), (Says::Allow, Says::Deny));
+        assert_eq!(dev[1].tools.as_ref().unwrap()[0].as_str(), "delete_*");
+        let (bob, subject) = &table.subjects[1];
+        assert_eq!(
+            (bob.as_str(), &subject.roles[..], subject.extra.len()),
+            ("bob", &["dev".to_owned()][..], 1)
+        );
+    }
+}
+
+/// Row C38: the older form.
+#[test]
+fn c38_the_older_rules_of_avelino_are_read_in_their_order() {
+    let loaded = avelino(
+        r#"{"mcpServers": {}, "serverAuth": { "acl": { "rules": [
+            { "subjects": ["bob"], "roles": ["viewer"], "tools": ["sentry__*"], "policy": "deny" },
+            { "tools": ["*"], "policy": "allow" }
+        ] } }}"#,
+    );
+    assert_eq!((loaded.problems.as_slice(), loaded.gateway.len()), (&[][..], 0));
+    let table = &loaded.config.access[0].table;
+    assert_eq!(table.default, Says::Allow);
+    let said: Vec<(Says, usize)> = table.rules.iter().map(|it| (it.says, it.roles.len())).collect();
+    assert_eq!(said, [(Says::Deny, 1), (Says::Allow, 0)]);
+    assert!(avelino(r#"{"mcpServers": {}}"#).config.access.is_empty(), "neither binds nobody");
 }

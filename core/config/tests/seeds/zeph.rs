@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capstan_config::Severity;
-use capstan_model::Trust;
+use capstan_model::{Trust, Verdict};
 
 use crate::{Ask, zeph};
 
@@ -122,15 +122,56 @@ fn c46_servers_of_zeph_ask_only_when_the_file_says_so() {
 }
 
 #[test]
-fn c49_c50_the_quota_of_zeph_binds_and_its_rules_are_refused_when_they_are_on() {
+fn c49_the_quota_of_zeph_binds() {
     let loaded =
         zeph("[mcp]\nservers = []\n[tools]\nmax_tool_calls_per_session = 100 # default: unlimited");
     assert_eq!(loaded.config.tools.max_tool_calls_per_session, Some(100));
-    let rules = "[[tools.authorization.rules]]\naction = \"deny\"\ntools = [\"shell\"]";
+}
+
+#[test]
+fn c50_the_ordered_rules_of_zeph_count_once_they_are_switched_on() {
+    let rules = r#"
+[[tools.authorization.rules]]
+action = "allow"
+tools = ["read_file", "list_directory"]
+comment = "Read-only filesystem access"
+[[tools.authorization.rules]]
+action = "deny"
+tools = ["shell"]
+comment = "Shell execution not permitted in this deployment"
+"#;
     let with = |enabled: &str| {
-        zeph(&format!("[mcp]\nservers = []\n[tools.authorization]\n{enabled}\n{rules}"))
-            .fatal()
-            .count()
+        let loaded =
+            zeph(&format!("[mcp]\nservers = []\n[tools.authorization]\n{enabled}\n{rules}"));
+        assert_eq!(loaded.problems, [], "{enabled}");
+        loaded.config.tools.authorization
     };
-    assert_eq!((with("enabled = true"), with("enabled = false"), with("")), (1, 0, 0));
+    assert_eq!((with("").len(), with("enabled = false").len()), (0, 0));
+    let ordered = with("enabled = true");
+    let said: Vec<_> = ordered
+        .iter()
+        .map(|it| (it.verdict, it.number, it.rule.pattern.as_str(), it.rule.origin.line))
+        .collect();
+    let expected = [
+        (Verdict::Allow, 0, "read_file", 8),
+        (Verdict::Allow, 0, "list_directory", 8),
+        (Verdict::Deny, 1, "shell", 12),
+    ];
+    assert_eq!(said, expected);
+    let comment = "Shell execution not permitted in this deployment";
+    assert_eq!(ordered[2].rule.reason.as_deref(), Some(comment));
+    for wrong in [
+        "rules = [{ action = \"deny\" }]",
+        "rules = [{ tools = [\"x\"] }]",
+        "rules = [{ action = \"block\", tools = [\"x\"] }]",
+        "rules = [{ action = \"deny\", tools = [\"[\"] }]",
+        "rules = [{ action = \"deny\", tool = \"x\", tools = [\"x\"] }]",
+        "rules = [\"x\"]",
+        "rules = {}",
+        "enabled = \"yes\"",
+        "enable = true",
+    ] {
+        let text = format!("[mcp]\nservers = []\n[tools.authorization]\n{wrong}");
+        assert!(zeph(&text).fatal().count() > 0, "{wrong} was accepted");
+    }
 }

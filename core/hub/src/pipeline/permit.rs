@@ -22,9 +22,11 @@ pub(super) fn permit(
 ) -> Result<Permitted, CallError> {
     let arguments = resolved.call.arguments();
     let decide = || hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)));
+    let caller = &resolved.call.caller;
     let ruling = match &resolved.fact {
-        Some(fact) => fact.ruling(resolved.call.caller.front, decide),
-        None => decide(),
+        // What is known of an item is known for everybody whom access rules do not bind.
+        Some(fact) if !hub.policy.binds(caller) => fact.ruling(caller.front, decide),
+        Some(_) | None => decide(),
     };
     record.ruled(&ruling);
     let question = match ruling.verdict {

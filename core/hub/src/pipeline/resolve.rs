@@ -38,10 +38,29 @@ pub(super) async fn resolve(
     if let Some(id) = hub.ids_of(&call.target).next() {
         record.meant(&id);
     }
+    refuse_out_of_reach(hub, &call, record)?;
     let resolved = find(hub, call).await?;
     record.meant(&resolved.id);
     record.resolved(resolved.effect);
     Ok(resolved)
+}
+
+/// Refuses what is on servers of which the caller can have nothing. For those it is as if they were
+/// not there: not even whether they start can be told from the answer.
+fn refuse_out_of_reach(hub: &Hub, call: &Call, record: &mut Record<'_>) -> Result<(), CallError> {
+    if !hub.policy.binds(&call.caller) {
+        return Ok(());
+    }
+    let mut refused = None;
+    for id in hub.ids_of(&call.target) {
+        match hub.policy.out_of_reach(&call.caller, &id.server) {
+            Some(ruling) => refused = refused.or(Some((id, ruling))),
+            None => return Ok(()),
+        }
+    }
+    let Some((id, ruling)) = refused else { return Ok(()) };
+    record.ruled(&ruling);
+    Err(CallError::Denied { item: id.to_string(), rule: ruling.rule })
 }
 
 /// Looks the item up; connects to its server, and to no other unless it is offered by bare name.
@@ -61,18 +80,22 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         },
     };
     let call = with_own_name(call, &id)?;
-    // Programs are given schemas as they are, and make of them what they can.
-    match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
-        (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
-        (Kind::Tool, Front::Gateway, Check::Yes) => {
-            hub.refuse_misfit(&id, &definition, &call.arguments())?;
-        }
-        (Kind::Tool, Front::Gateway, Check::No) | (Kind::Resource | Kind::Prompt, ..) => {}
-    }
     let effect = match &fact {
         Some(fact) => fact.effect,
         None => hub.policy.effect_of(&id, call.target.kind, &definition),
     };
+    // Programs are given schemas as they are, and make of them what they can.
+    match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
+        (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
+        // Of a tool that the caller may not know of nothing is told, its schema included.
+        (Kind::Tool, Front::Gateway, Check::Yes)
+            if hub.could_permit(&id, Kind::Tool, effect, &call.caller) =>
+        {
+            hub.refuse_misfit(&id, &definition, &call.arguments())?;
+        }
+        (Kind::Tool, Front::Gateway, Check::Yes | Check::No)
+        | (Kind::Resource | Kind::Prompt, ..) => {}
+    }
     Ok(Resolved { id, effect, definition, fact, call })
 }
 

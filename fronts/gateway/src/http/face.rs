@@ -57,7 +57,7 @@ impl Face {
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
             repeats: Repeats::default(),
-            anonymous: Arc::new(Caller::anonymous()),
+            anonymous: Arc::new(Caller::remote("anonymous", Vec::new())),
         }
     }
 
@@ -90,12 +90,12 @@ impl Face {
         let Some(route) = Route::parse(head.uri.path()) else {
             return body::bare(StatusCode::NOT_FOUND);
         };
+        let caller = self.caller(&head);
         if let Route::Mcp(View::One(server)) | Route::Sse(View::One(server)) = &route
-            && !self.gateway.knows(server)
+            && !self.gateway.shows(server, &caller)
         {
             return body::refusal(StatusCode::NOT_FOUND, "there is no such server");
         }
-        let caller = self.caller(&head);
         match route {
             Route::Mcp(view) => match head.method {
                 Method::POST => post::post(self, &head, incoming, caller, view).await,

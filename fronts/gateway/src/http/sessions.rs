@@ -153,15 +153,14 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use capstan_hub::Session as Quota;
-    use capstan_model::{Caller, Front};
+    use capstan_model::Caller;
     use capstan_wire::Json;
 
     use super::*;
     use crate::{Party, Revision};
 
     fn client(subject: &str) -> Arc<Client> {
-        let (subject, roles) = (subject.to_owned(), Vec::new());
-        let caller = Caller { subject, roles, caller_id: None, front: Front::Gateway };
+        let caller = Caller::remote(subject, Vec::new());
         let party = Party::new(Arc::new(caller), None, View::All);
         let (able, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
         Arc::new(Client::new(Revision::V2025_11_25, able, party, quota))

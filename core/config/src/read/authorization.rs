@@ -1,0 +1,94 @@
+//! Ordered rules over tools: the first that speaks of one decides.
+
+use capstan_model::Verdict;
+
+use crate::fields::{Fields, Words};
+use crate::problem::{Problem, Report};
+use crate::rule::{List, OrderedRule, Reach, Subject};
+use crate::tree::{Node, Value};
+
+/// What the `[tools.authorization]` of one file says.
+#[derive(Debug, Default)]
+pub(crate) struct AuthorizationPart {
+    /// Empty as long as it is not switched on.
+    pub(crate) rules: Vec<OrderedRule>,
+}
+
+const ACTIONS: Words<Verdict> =
+    &[("allow", Verdict::Allow), ("ask", Verdict::Ask), ("deny", Verdict::Deny)];
+
+// === impl AuthorizationPart ===
+
+impl AuthorizationPart {
+    /// Reads the table. What is switched off is checked all the same, so that switching it on
+    /// brings no surprise.
+    pub(super) fn read(mut fields: Fields<'_, '_>) -> Self {
+        let enabled = fields.flag("enabled").unwrap_or(false);
+        let mut rules = Vec::new();
+        if let Some(entry) = fields.entry("rules") {
+            let path = fields.key("rules");
+            let report = fields.report();
+            if let Some(nodes) = entry.node.as_list() {
+                for (number, node) in nodes.iter().enumerate() {
+                    rules.extend(rule(report, &path, number, node));
+                }
+            } else {
+                let what = entry.node.value.what();
+                let message = format!("`{path}` must be a list of rules, not {what}");
+                let help = "write each rule as `[[tools.authorization.rules]]`";
+                report.add(Problem::error(message).help(help), path, &entry.node.span);
+            }
+        }
+        fields.finish();
+        if !enabled {
+            rules.clear();
+        }
+        Self { rules }
+    }
+}
+
+/// One rule for each of its patterns.
+fn rule<'t>(
+    report: &mut Report<'t>,
+    path: &str,
+    number: usize,
+    node: &'t Node,
+) -> Vec<OrderedRule> {
+    let path = format!("{path}[{number}]");
+    let Some(table) = node.as_table() else {
+        let message = format!("`{path}` must be a table, not {}", node.value.what());
+        let help = "write { action = \"deny\", tools = [\"…\"] }";
+        report.add(Problem::error(message).help(help), path, &node.span);
+        return Vec::new();
+    };
+    let mut fields = Fields::new(table, path, &node.span, report);
+    let action = fields.word("action", ACTIONS);
+    let comment = fields.string("comment");
+    let key = fields.key("tools");
+    let tools = fields.texts("tools").unwrap_or_default();
+    for key in ["action", "tools"] {
+        if !fields.has(key) {
+            let message = format!("`{}` has no `{key}`", fields.path());
+            let help = "a rule has an `action` and the `tools` it speaks of";
+            fields.table_problem(Problem::error(message).help(help));
+        }
+    }
+    let reach = match action {
+        Some(Verdict::Allow) => fields.report().file.reach(),
+        Some(Verdict::Ask | Verdict::Deny) | None => Reach::All,
+    };
+    let list = List { key, reach, subject: Subject::Tools };
+    let mut rules = Vec::new();
+    for tool in tools {
+        let node = Node { value: Value::Text(tool.value.clone()), span: tool.span.clone() };
+        let plain = list.plain(fields.report(), &node, tool.value);
+        rules.extend(plain.map(|mut rule| {
+            // Whoever is refused is told why.
+            rule.reason.clone_from(&comment);
+            rule.comment.clone_from(&comment);
+            OrderedRule { verdict: action.unwrap_or(Verdict::Deny), number, rule }
+        }));
+    }
+    fields.finish();
+    rules
+}

@@ -1,0 +1,130 @@
+//! What patterns mean, and what they do not.
+
+use super::*;
+
+fn id(server: &str, item: &str) -> ItemId {
+    ItemId { server: server.parse().unwrap(), item: item.to_owned() }
+}
+
+/// Whether a rule that allows means it; where all is readable and plain, so do the others.
+fn fits(pattern: &str, arguments: &str) -> bool {
+    let [allow, ask, deny] = [Verdict::Allow, Verdict::Ask, Verdict::Deny]
+        .map(|verdict| fits_for(verdict, pattern, arguments));
+    assert_eq!((allow, allow), (ask, deny), "{pattern} {arguments}");
+    allow
+}
+
+fn fits_for(verdict: Verdict, pattern: &str, arguments: &str) -> bool {
+    let pattern = Pattern::parse(pattern).unwrap();
+    let arguments = Json::parse(arguments.to_owned()).unwrap();
+    let names = spellings(&id("gh", "create_issue"), "GH");
+    pattern.matches(&names, Arguments::These(&arguments), verdict)
+}
+
+#[test]
+fn a_pattern_matches_every_spelling_of_an_id_and_the_bare_name() {
+    let fitting = [
+        "*",
+        "gh__create_issue",
+        "mcp__gh__create_*",
+        "gh:create_issue",
+        "gh.create_issue",
+        "create_*",
+        "GH__create_issue",
+        "g?__create_{issue,pull}",
+    ];
+    for pattern in fitting {
+        assert!(fits(pattern, "{}"), "{pattern}");
+    }
+}
+
+#[test]
+fn a_pattern_does_not_reach_further_than_it_says() {
+    let others = ["gh", "gh__", "create", "issue", "gl__create_issue", "gh__create", "Create_*"];
+    for pattern in others {
+        assert!(!fits(pattern, "{}"), "{pattern}");
+    }
+}
+
+#[test]
+fn argument_matchers_must_all_fit() {
+    let pattern = "mcp__gh__create_issue:repo=acme/*,title=feat*";
+    assert!(fits(pattern, r#"{"repo":"acme/x","title":"feat: y"}"#));
+    assert!(!fits(pattern, r#"{"repo":"acme/x","title":"fix"}"#));
+    assert!(!fits(pattern, r#"{"repo":"other/x","title":"feat"}"#));
+    assert!(!fits(pattern, r#"{"title":"feat"}"#));
+    assert!(!fits(pattern, "{}"));
+    assert!(fits("gh:create_issue:issue.repo=acme/*", r#"{"issue":{"repo":"acme/a"}}"#));
+    assert!(fits("gh:create_issue:n=1*", r#"{"n":12345678901234567890123}"#));
+    assert!(fits("create_issue:n={1,2}", r#"{"n":2}"#));
+    assert!(!fits("create_issue:n={1,2}", r#"{"n":3}"#));
+}
+
+#[track_caller]
+fn strict_rules_alone_mean(pattern: &str, arguments: &str) {
+    assert!(fits_for(Verdict::Deny, pattern, arguments), "not denied: {arguments}");
+    assert!(fits_for(Verdict::Ask, pattern, arguments), "not asked about: {arguments}");
+    assert!(!fits_for(Verdict::Allow, pattern, arguments), "allowed: {arguments}");
+}
+
+#[test]
+fn arguments_that_cannot_be_read_are_denied_and_never_allowed() {
+    let unreadable = [
+        r#"{"path":"/etc/passwd","\ud800":1}"#,
+        r#"{"\udfff":1,"path":"/home"}"#,
+        r#"{"path":"/etc/passwd\ud800"}"#,
+        r#"{"path":"\ud800"}"#,
+        r#"["/etc/passwd"]"#,
+        r#""{\"path\":\"/etc/passwd\"}""#,
+        "1",
+    ];
+    for arguments in unreadable {
+        strict_rules_alone_mean("create_issue:path=/etc/*", arguments);
+    }
+    strict_rules_alone_mean("create_issue:a.path=/etc/*", r#"{"a":{"\ud800":1,"path":"x"}}"#);
+    assert!(!fits("gl__create_issue:path=*", "{}"));
+    assert!(!fits("create_issue:path=*", "null"));
+}
+
+#[test]
+fn a_second_reading_hides_no_first_one() {
+    let pattern = "create_issue:issue.repo=acme/*";
+    for arguments in [
+        r#"{"issue.repo":"x","issue":{"repo":"acme/a"}}"#,
+        r#"{"issue":{"repo":"acme/a"},"issue.repo":"x"}"#,
+        r#"{"issue.repo":"acme/a","issue":{"repo":"x"}}"#,
+    ] {
+        strict_rules_alone_mean(pattern, arguments);
+    }
+    assert!(!fits(pattern, r#"{"issue.repo":"x","issue":{"repo":"y"}}"#));
+    assert!(fits(pattern, r#"{"issue.repo":"acme/b","issue":{"repo":"acme/a"}}"#));
+}
+
+#[test]
+fn while_arguments_are_unknown_only_a_matcher_that_denies_never_matches() {
+    let pattern = Pattern::parse("create_issue:repo=*").unwrap();
+    let names = spellings(&id("gh", "create_issue"), "gh");
+    let matches = |verdict| pattern.matches(&names, Arguments::Unknown, verdict);
+    assert!(!matches(Verdict::Deny));
+    assert!(matches(Verdict::Ask));
+    assert!(matches(Verdict::Allow));
+    let bare = Pattern::parse("create_issue").unwrap();
+    assert!(bare.matches(&names, Arguments::Unknown, Verdict::Deny));
+}
+
+#[test]
+fn questions_of_a_server_have_patterns_of_their_own() {
+    let pattern = Pattern::parse("Elicit(lin*)").unwrap();
+    assert!(pattern.matches_elicitation("linear"));
+    assert!(!pattern.matches_elicitation("github"));
+    let names = ["linear__x".to_owned()];
+    assert!(!pattern.matches(&names, Arguments::Unknown, Verdict::Allow));
+    assert!(!Pattern::parse("*").unwrap().matches_elicitation("linear"));
+}
+
+#[test]
+fn what_is_no_pattern_is_refused() {
+    for bad in ["", "  ", "[x", "a{b", "Elicit([)", "t:key=[", "t:a=1,b"] {
+        assert!(Pattern::parse(bad).is_err(), "{bad:?} was accepted");
+    }
+}
