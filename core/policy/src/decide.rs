@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::{Access, Wanted};
-use crate::effect::EffectRules;
+use crate::effect::{Classified, EffectRules};
 use crate::exposure::{Exposure, Offered};
 use crate::index::{Lazy, Said};
 use crate::pattern::{Arguments, spellings};
@@ -134,10 +134,15 @@ impl Policy {
         match kind {
             // Reading a resource and filling in a prompt change nothing by their nature.
             Kind::Resource | Kind::Prompt => Effect::Read,
-            Kind::Tool => match self.servers.get(&id.server) {
-                Some(server) => server.effects.of(&id.item, definition, server.trust),
-                None => Effect::Unknown,
-            },
+            Kind::Tool => self.classify(id, definition).effect,
+        }
+    }
+
+    /// What a tool does, judged by its definition, and why.
+    pub fn classify(&self, id: &ItemId, definition: &Json) -> Classified {
+        match self.servers.get(&id.server) {
+            Some(server) => server.effects.classify(&id.item, definition, server.trust),
+            None => Classified::unknown(),
         }
     }
 

@@ -8,7 +8,7 @@ use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
-use crate::catalog::{Fact, find_public};
+use crate::catalog::{Fact, check_arguments, find_public};
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 use crate::{Call, Check};
@@ -82,7 +82,7 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     let call = with_own_name(call, &id)?;
     let effect = match &fact {
         Some(fact) => fact.effect,
-        None => hub.policy.effect_of(&id, call.target.kind, &definition),
+        None => hub.effect_of(&id, call.target.kind, &definition),
     };
     // Programs are given schemas as they are, and make of them what they can.
     match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
@@ -91,7 +91,7 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         (Kind::Tool, Front::Gateway, Check::Yes)
             if hub.could_permit(&id, Kind::Tool, effect, &call.caller) =>
         {
-            hub.refuse_misfit(&id, &definition, &call.arguments())?;
+            check_arguments(&id, &definition, &call.arguments())?;
         }
         (Kind::Tool, Front::Gateway, Check::Yes | Check::No)
         | (Kind::Resource | Kind::Prompt, ..) => {}
@@ -148,7 +148,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
     // A hint must not tell of what the caller is not shown.
     let shown = |item: &&Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
-        let effect = hub.policy.effect_of(&near, kind, &item.definition);
+        let effect = hub.effect_of(&near, kind, &item.definition);
         hub.could_permit(&near, kind, effect, &call.caller)
     };
     let names = items.iter().filter(shown).map(|item| item.name.clone());
