@@ -36,8 +36,8 @@ mod schema;
 mod reference;
 
 pub use config::{
-    Audit, AuditArguments, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp,
-    Permissions, Screen, Tools,
+    Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting, Gateway,
+    GatewayLimits, Mcp, Permissions, Rate, Screen, Tools,
 };
 pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;

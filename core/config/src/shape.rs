@@ -4,8 +4,14 @@
 //! same keys is tested in `schema.rs`.
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
+mod audit;
+mod rates;
+
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use audit::Audit;
+use rates::Rate;
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -190,6 +196,8 @@ pub(crate) struct Tools {
     max_tool_calls_per_session: u32,
     /// Lists beside the permissions; the stricter of the two verdicts wins.
     policy: RuleLists,
+    /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
+    rates: Vec<Rate>,
 }
 
 /// What binds all servers.
@@ -213,20 +221,6 @@ pub(crate) struct Mcp {
     /// How many questions may wait.
     #[schemars(extend("default" = 16))]
     elicitation_queue: u32,
-}
-
-/// The audit log.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Audit {
-    /// Whether it is kept.
-    #[schemars(extend("default" = true))]
-    enabled: bool,
-    /// Its file; unset, in the state folder.
-    path: String,
-    /// What of the arguments is written: nothing, or what does not look like a secret.
-    #[schemars(extend("default" = "off"))]
-    arguments: Arguments,
 }
 
 /// What is looked at in answers.
@@ -342,13 +336,6 @@ pub(crate) enum Default {
 pub(crate) enum MissingEnv {
     Error,
     Empty,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Arguments {
-    Off,
-    Redacted,
 }
 
 /// A time with its unit.

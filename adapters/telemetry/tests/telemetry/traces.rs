@@ -38,8 +38,8 @@ fn json(text: &str) -> Json {
 }
 
 fn caller() -> Caller {
-    let (subject, caller_id) = ("ann".to_owned(), Some("editor".to_owned()));
-    Caller { subject, roles: Vec::new(), caller_id, front: Front::Gateway }
+    let client = Some("editor".to_owned());
+    Caller { client, ..Caller::named("ann", Front::Gateway) }
 }
 
 fn step<'a>(caller: &'a Caller, context: Option<&'a TraceContext>) -> Step<'a> {
@@ -73,6 +73,7 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
         audit: Arc::new(Nobody),
         clock: Arc::new(Nobody),
         limits: Limits::default(),
+        rates: capstan_hub::Rates::default(),
         open_questions: Arc::default(),
         changes: Arc::default(),
         catalog: capstan_hub::catalog::Catalog::default(),

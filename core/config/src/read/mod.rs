@@ -3,7 +3,9 @@
 pub(crate) mod file;
 pub(crate) mod server;
 mod kind;
+mod audit;
 mod gateway;
+mod rates;
 mod tables;
 
 pub(crate) use file::Part;

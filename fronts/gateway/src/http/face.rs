@@ -50,12 +50,7 @@ enum Route {
 
 impl Face {
     pub(super) fn new(gateway: Arc<Gateway>, address: SocketAddr, settings: &HttpSettings) -> Self {
-        let anonymous = Caller {
-            subject: "anonymous".to_owned(),
-            roles: Vec::new(),
-            caller_id: None,
-            front: Front::Gateway,
-        };
+        let anonymous = Caller::named("anonymous", Front::Gateway);
         Self {
             gateway,
             guard: Guard::new(address, settings),

@@ -160,8 +160,7 @@ mod tests {
     use crate::{Party, Revision};
 
     fn client(subject: &str) -> Arc<Client> {
-        let (subject, roles) = (subject.to_owned(), Vec::new());
-        let caller = Caller { subject, roles, caller_id: None, front: Front::Gateway };
+        let caller = Caller::named(subject, Front::Gateway);
         let party = Party::new(Arc::new(caller), None, View::All);
         let (able, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
         Arc::new(Client::new(Revision::V2025_11_25, able, party, quota))
