@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, anyhow};
-use capstan_audit::JsonLines;
 use capstan_backend::settings::Elicitation;
 use capstan_backend::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
@@ -58,6 +57,7 @@ pub(crate) fn hub(
         audit: audit(world, config)?,
         clock: Arc::new(SystemClock::new()),
         limits: limits(loaded),
+        rates: crate::rates::of(config),
         catalog: Catalog { names: names(config), ..Catalog::default() },
         open_questions: Arc::new(AtomicUsize::new(0)),
         changes,
@@ -71,20 +71,11 @@ fn names(config: &Config) -> Names {
     Names::new(whole.map(|(entry, server)| (entry.name.clone(), server.naming)))
 }
 
-/// Where the audit log of a configuration is.
-pub(crate) fn audit_path(world: &World, config: &Config) -> PathBuf {
-    match &config.audit.path {
-        Some(path) => world.here().join(path),
-        None => world.state().join("audit.jsonl"),
-    }
-}
-
 fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
     if !config.audit.enabled {
         return Ok(Arc::new(NoAudit));
     }
-    let path = audit_path(world, config);
-    Ok(Arc::new(JsonLines::open(&path, capstan_audit::Limits::default())?))
+    Ok(Arc::new(crate::audit::open(world, config)?))
 }
 
 /// For those who switch the audit log off.

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use capstan_audit::reader::Position;
-use capstan_audit::{Query, Reader, Row, VerifyError};
 use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
-    Approval, AuditMark, AuditQuery, AuditRow, Change, Check, ConfigFile, Errors, Host, Serving,
-    Setup,
+    Approval, AuditMark, AuditQuery, AuditRow, AuditWhole, Change, Check, ConfigFile, Host,
+    Serving, Setup,
 };
 use capstan_config::edit::EditError;
 use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
@@ -19,9 +17,9 @@ use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZ
 use capstan_hub::Hub;
 use capstan_hub::ports::{BoxFuture, Clock};
 use capstan_model::{Kind, ServerName};
-use serde_json::Value;
 
-use crate::assemble::{self, Approve, audit_path};
+use crate::assemble::{self, Approve};
+use crate::audit;
 use crate::clock::SystemClock;
 use crate::demo;
 use crate::packages;
@@ -116,9 +114,8 @@ impl LocalHost {
         self.world.cache().join(file)
     }
 
-    fn reader(&self, setup: &Setup) -> Result<Reader, Failure> {
-        let path = audit_path(&self.world, &setup.loaded.config);
-        Reader::open(&path).map_err(|error| audit_failure(&error))
+    fn audit_path(&self, setup: &Setup) -> PathBuf {
+        audit::path(&self.world, &setup.loaded.config)
     }
 }
 
@@ -242,39 +239,15 @@ impl Host for LocalHost {
     }
 
     fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure> {
-        let query = Query {
-            server: query.server.clone(),
-            item: query.item.clone(),
-            caller: query.caller.clone(),
-            errors_only: query.errors == Errors::Only,
-            since: query.since,
-            limit: query.limit,
-        };
-        let rows = self.reader(setup)?.query(&query).map_err(|error| audit_failure(&error))?;
-        Ok(rows.iter().map(row).collect())
+        audit::query(&self.audit_path(setup), query)
     }
 
     fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure> {
-        let reader = self.reader(setup)?;
-        let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
-        let position = match last {
-            Some(position) => *position,
-            None => reader.end().map_err(|error| audit_failure(&error))?,
-        };
-        let (rows, next) = reader.rows_since(position).map_err(|error| audit_failure(&error))?;
-        mark.0 = Some(Box::new(next));
-        Ok(rows.iter().map(row).collect())
+        audit::since(&self.audit_path(setup), mark)
     }
 
-    fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure> {
-        match self.reader(setup)?.verify() {
-            Ok(verified) => Ok(verified.entries),
-            Err(VerifyError::Audit(error)) => Err(audit_failure(&error)),
-            Err(VerifyError::Broken(broken)) => {
-                let message = format!("the audit log is not whole: {broken}");
-                Err(Failure::new(Exit::ToolError, "server_error", message))
-            }
-        }
+    fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, Failure> {
+        audit::verify(&self.audit_path(setup))
     }
 
     fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
@@ -321,7 +294,7 @@ impl Host for LocalHost {
             _ => Check::error("PATH", "is empty", "set PATH, so that commands can be found"),
         });
         checks.push(match self.verify_audit(setup) {
-            Ok(entries) => Check::ok("audit log", format!("{entries} entries, whole")),
+            Ok(whole) => Check::ok("audit log", format!("{} entries, whole", whole.entries)),
             Err(failure) => {
                 let fix = "`capstan audit --verify` says where; keep a copy of the file";
                 Check::error("audit log", failure.message, fix)
@@ -343,13 +316,6 @@ fn shell_word(word: String) -> String {
 
 fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>) -> ConfigFile {
     ConfigFile { exists: path.exists(), path, scope, dialect }
-}
-
-fn row(row: &Row) -> AuditRow {
-    match serde_json::to_value(row) {
-        Ok(Value::Object(fields)) => fields,
-        Ok(_) | Err(_) => AuditRow::new(),
-    }
 }
 
 pub(crate) fn read_file(path: &Path) -> Result<Option<String>, Failure> {
@@ -376,8 +342,4 @@ fn file_failure(error: &FileError) -> Failure {
 
 fn approvals_failure(error: &ApprovalsError) -> Failure {
     explained(error, error.hint())
-}
-
-fn audit_failure(error: &capstan_audit::AuditError) -> Failure {
-    Failure { exit: Exit::Internal, code: "internal", ..explained(error, error.hint()) }
 }

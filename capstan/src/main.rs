@@ -5,6 +5,8 @@ mod clock;
 mod logs;
 mod assemble;
 mod policy;
+mod rates;
+mod audit;
 mod demo;
 mod packages;
 mod host;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use capstan_audit::{Background, JsonLines, Limits};
+use capstan_audit::Background;
 use capstan_backend::Others;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{Face, HttpFace, Ready, Serving};
@@ -21,7 +21,7 @@ use capstan_hub::ports::AuditLog;
 use capstan_model::{Caller, ServerState};
 use futures::future::join;
 
-use crate::assemble::{self, Approve, audit_path};
+use crate::assemble::{self, Approve};
 use crate::telemetry::Telemetry;
 use crate::world::World;
 
@@ -101,7 +101,7 @@ fn hub(
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
     let mut audit = None;
     if loaded.config.audit.enabled {
-        let log = JsonLines::open(&audit_path(world, &loaded.config), Limits::default())?;
+        let log = crate::audit::open(world, &loaded.config)?;
         let log = Arc::new(Background::start(log).context("the audit log needs a thread")?);
         hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
         audit = Some(log);

@@ -58,7 +58,7 @@ impl Telemetry {
 }
 
 /// What `/metrics` has, in OpenTelemetry's spelling.
-fn all_series(gateway: &Arc<Gateway>) -> [Series; 6] {
+fn all_series(gateway: &Arc<Gateway>) -> [Series; 7] {
     use Sort::{Counter, Gauge};
     let series = |name, help, unit, sort, points: fn(&Readings) -> Vec<Point>| {
         let gateway = Arc::downgrade(gateway);
@@ -91,6 +91,13 @@ fn all_series(gateway: &Arc<Gateway>) -> [Series; 6] {
         series("capstan.servers", "Servers, by state.", "{server}", Gauge, |now| {
             labelled("state", now.servers.clone())
         }),
+        series(
+            "capstan.audit.lost",
+            "Entries that could not be written to the audit log.",
+            "{entry}",
+            Counter,
+            |now| plain(now.audit_lost),
+        ),
     ]
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A gateway answers many calls a second, and none of them should wait for a disk. Entries are
 //! gathered for a moment and written together; a process that is killed without warning loses
-//! those of that moment.
+//! those of that moment. Where answers are to wait until the disk has their entries, nothing is
+//! gathered on purpose: while the disk works for some entries, the next ones come together by
+//! themselves.
 
 use std::io;
 use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
@@ -10,9 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use capstan_hub::Entry;
-use capstan_hub::ports::AuditLog;
+use capstan_hub::ports::{AuditLog, Settling, Unwritten};
+use futures::channel::oneshot;
 
-use crate::JsonLines;
+use crate::{Durability, JsonLines};
 
 /// Entries that may wait to be written; beyond, whoever records waits too.
 pub const MAX_WAITING: usize = 8192;
@@ -22,6 +25,9 @@ const ENOUGH: usize = 1024;
 
 /// How long entries are gathered.
 const GATHER: Duration = Duration::from_millis(10);
+
+/// How often it is tried to write down that entries were lost.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// An audit log that is written on a thread of its own. Nothing is lost when there is too much to
 /// write: then recording waits.
@@ -43,8 +49,25 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    entries: Vec<Entry>,
+    batch: Batch,
     closed: bool,
+}
+
+/// Entries that are written together, and whoever waits for that.
+#[derive(Debug, Default)]
+struct Batch {
+    entries: Vec<Entry>,
+    waiting: Vec<Waiting>,
+}
+
+type Waiting = oneshot::Sender<Result<(), Unwritten>>;
+
+/// What the writer has to do.
+enum Work {
+    Write,
+    /// There are no entries, but there is something to tell about lost ones.
+    TellLost,
+    Stop,
 }
 
 // === impl Background ===
@@ -82,9 +105,37 @@ impl Background {
 
 impl AuditLog for Background {
     fn record(&self, entry: Entry) {
-        if let Some(late) = self.shared.put(entry) {
+        if let Some(late) = self.shared.put(entry, None) {
             self.shared.log.record(late);
         }
+    }
+
+    fn settle(&self, entry: Entry) -> Settling {
+        match self.shared.log.durability() {
+            Durability::Fast => {
+                self.record(entry);
+                Settling::Done
+            }
+            Durability::Sync => {
+                let (kept, waits) = oneshot::channel();
+                match self.shared.put(entry, Some(kept)) {
+                    None => Settling::Waits(Box::pin(async {
+                        // Only a writer that panicked leaves somebody without an answer.
+                        let gone = Unwritten("the writer of the audit log is gone".to_owned());
+                        waits.await.unwrap_or(Err(gone))
+                    })),
+                    Some(late) => self.shared.log.settle(late),
+                }
+            }
+        }
+    }
+
+    fn ready(&self) -> Result<(), Unwritten> {
+        self.shared.log.ready()
+    }
+
+    fn lost(&self) -> u64 {
+        self.shared.log.lost()
     }
 }
 
@@ -98,45 +149,69 @@ impl Drop for Background {
 
 impl Shared {
     /// Adds an entry, when there is room; gives it back when it is too late.
-    fn put(&self, entry: Entry) -> Option<Entry> {
-        let full = |queue: &mut Queue| queue.entries.len() >= MAX_WAITING && !queue.closed;
+    fn put(&self, entry: Entry, waiting: Option<Waiting>) -> Option<Entry> {
+        let full = |queue: &mut Queue| queue.batch.entries.len() >= MAX_WAITING && !queue.closed;
         let mut queue = whatever(self.room.wait_while(self.queue(), full));
         if queue.closed {
             return Some(entry);
         }
-        queue.entries.push(entry);
-        let waiting = queue.entries.len();
+        queue.batch.entries.push(entry);
+        queue.batch.waiting.extend(waiting);
+        let count = queue.batch.entries.len();
         drop(queue);
         // The writer is woken for the first entry and for enough of them, not for each.
-        if waiting == 1 || waiting == ENOUGH {
+        if count == 1 || count == ENOUGH {
             self.more.notify_one();
         }
         None
     }
 
     fn write(&self) {
-        let mut entries = Vec::new();
-        while self.gather(&mut entries) {
-            self.log.record_all(&entries);
-            entries.clear();
+        let mut batch = Batch::default();
+        loop {
+            match self.gather(&mut batch) {
+                Work::Write => {
+                    let written = self.log.record_all(&batch.entries);
+                    batch.entries.clear();
+                    for waiting in batch.waiting.drain(..) {
+                        // Whoever waited may be gone; the entry is there all the same.
+                        drop(waiting.send(written.clone()));
+                    }
+                }
+                Work::TellLost => self.log.tell_lost(),
+                Work::Stop => {
+                    self.log.tell_lost();
+                    return;
+                }
+            }
         }
     }
 
-    /// Waits for entries and takes all there are; `false` when there will be none.
-    #[expect(
-        clippy::significant_drop_tightening,
-        reason = "a guard that is handed on to a wait is not held meanwhile"
-    )]
-    fn gather(&self, entries: &mut Vec<Entry>) -> bool {
-        let nothing = |queue: &mut Queue| queue.entries.is_empty() && !queue.closed;
-        let few = |queue: &mut Queue| queue.entries.len() < ENOUGH && !queue.closed;
-        let queue = whatever(self.more.wait_while(self.queue(), nothing));
-        let (mut queue, _) = whatever(self.more.wait_timeout_while(queue, GATHER, few));
+    /// Waits for entries and takes all there are.
+    fn gather(&self, batch: &mut Batch) -> Work {
+        let nothing = |queue: &mut Queue| queue.batch.entries.is_empty() && !queue.closed;
+        let few = |queue: &mut Queue| queue.batch.entries.len() < ENOUGH && !queue.closed;
+        let mut queue = if self.log.has_untold() {
+            let (queue, waited) =
+                whatever(self.more.wait_timeout_while(self.queue(), RETRY, nothing));
+            if waited.timed_out() {
+                return Work::TellLost;
+            }
+            queue
+        } else {
+            whatever(self.more.wait_while(self.queue(), nothing))
+        };
+        match self.log.durability() {
+            Durability::Fast => {
+                queue = whatever(self.more.wait_timeout_while(queue, GATHER, few)).0;
+            }
+            Durability::Sync => {}
+        }
         // The two lists change places, so that their memory is used again.
-        std::mem::swap(&mut queue.entries, entries);
+        std::mem::swap(&mut queue.batch, batch);
         drop(queue);
         self.room.notify_all();
-        !entries.is_empty()
+        if batch.entries.is_empty() { Work::Stop } else { Work::Write }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

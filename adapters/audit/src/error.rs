@@ -45,9 +45,9 @@ pub enum AuditError {
     },
 }
 
-/// The kinds of failure that are told apart in the log: each is told once.
+/// The kinds of failure for which there is something else to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+enum FailureKind {
     Busy,
     Full,
     Forbidden,
@@ -75,6 +75,16 @@ impl AuditError {
         }
     }
 
+    /// What failed, with what the system says about it.
+    pub(crate) fn with_cause(&self) -> String {
+        match self {
+            Self::Open { cause, .. } | Self::Read { cause, .. } | Self::Write { cause, .. } => {
+                format!("{self}: {cause}")
+            }
+            Self::Busy { .. } => self.to_string(),
+        }
+    }
+
     pub(crate) fn open(path: &Path) -> impl Fn(io::Error) -> Self {
         move |cause| Self::Open { path: path.to_owned(), cause }
     }
@@ -91,7 +101,7 @@ impl AuditError {
         clippy::wildcard_enum_match_arm,
         reason = "the kinds of the standard library are many"
     )]
-    pub(crate) fn kind(&self) -> FailureKind {
+    fn kind(&self) -> FailureKind {
         let cause = match self {
             Self::Busy { .. } => return FailureKind::Busy,
             Self::Open { cause, .. } | Self::Read { cause, .. } | Self::Write { cause, .. } => {

@@ -4,28 +4,25 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::Entry;
-use capstan_hub::ports::AuditLog;
+use capstan_hub::ports::{AuditLog, Settling, Unwritten};
+use jiff::Timestamp;
 
-use crate::error::{AuditError, FailureKind};
+use crate::error::AuditError;
 use crate::head::{HeadFile, LOCK_WAIT};
+use crate::health::{Health, OnFull};
+use crate::limits::Limits;
+use crate::lines::first_row;
 use crate::place::{Place, open_private};
 use crate::recover::recover;
 use crate::rotate;
 use crate::row::{Fault, Link, Row};
 
-/// How much is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// A log that would grow beyond this many bytes is put aside, and a new one begun.
-    pub max_size: u64,
-    /// How many older logs are kept.
-    pub keep: u32,
-}
+/// How much room there has to be for an entry.
+const PROBE: usize = 4096;
 
 /// When an entry counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,11 +40,10 @@ pub struct JsonLines {
     place: Place,
     limits: Limits,
     durability: Durability,
+    on_full: OnFull,
     head: HeadFile,
     state: Mutex<State>,
-    failures: AtomicU64,
-    /// A bit for each kind of failure that was told.
-    told: AtomicU8,
+    health: Health,
 }
 
 /// What this process knows about the log.
@@ -59,6 +55,10 @@ struct State {
     faults: Vec<Fault>,
     /// Entries that could not be written since the last one that could.
     lost: u64,
+    /// When the last call came in that could be written down or not.
+    now: Timestamp,
+    /// When older logs were last looked through for some that are too old.
+    swept: Option<Timestamp>,
     /// Whether the lock could not be got the last time; then nobody waits for it again.
     busy: bool,
 }
@@ -68,22 +68,9 @@ struct OpenLog {
     file: File,
     inode: u64,
     len: u64,
+    /// The time of its first entry.
+    first: Option<Timestamp>,
     last: Link,
-}
-
-// === impl Limits ===
-
-impl Limits {
-    /// Size at which a log is put aside.
-    pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
-    /// Number of older logs kept.
-    pub const KEEP: u32 = 8;
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_size: Self::MAX_SIZE, keep: Self::KEEP }
-    }
 }
 
 // === impl JsonLines ===
@@ -105,10 +92,9 @@ impl JsonLines {
                 head.write_last(&Link::start())?;
             }
         }
-        let state = Mutex::default();
-        let (failures, told) = (AtomicU64::new(0), AtomicU8::new(0));
-        let durability = Durability::default();
-        Ok(Self { place, limits, durability, head, state, failures, told })
+        let (state, health) = (Mutex::default(), Health::default());
+        let (durability, on_full) = (Durability::default(), OnFull::default());
+        Ok(Self { place, limits, durability, on_full, head, state, health })
     }
 
     /// Sets when an entry counts as written.
@@ -117,55 +103,99 @@ impl JsonLines {
         Self { durability, ..self }
     }
 
+    /// Sets what becomes of calls that cannot be written down.
+    #[must_use]
+    pub fn with_on_full(self, on_full: OnFull) -> Self {
+        Self { on_full, ..self }
+    }
+
+    /// When an entry counts as written.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// How many times something could not be written.
     pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
+        self.health.failures()
     }
 
     /// Writes entries, oldest first: one lock, one write and one note of where the chain ends for
     /// all of them. A failure is told as by [`AuditLog::record`].
-    pub fn record_all(&self, entries: &[Entry]) {
-        if let Err(error) = self.append(entries) {
-            self.tell(&error);
+    ///
+    /// # Errors
+    /// When they could not be written, and answers are to be withheld then.
+    pub fn record_all(&self, entries: &[Entry]) -> Result<(), Unwritten> {
+        match (self.append(entries), self.on_full) {
+            (Ok(()), _) | (Err(_), OnFull::Degrade) => Ok(()),
+            (Err(_), OnFull::Refuse) => Err(self.health.unwritten()),
+        }
+    }
+
+    /// Whether there are lost entries that the log does not tell of yet.
+    pub fn has_untold(&self) -> bool {
+        self.state().lost > 0
+    }
+
+    /// Tries to write down how many entries were lost.
+    pub fn tell_lost(&self) {
+        if self.has_untold() {
+            drop(self.append(&[]));
         }
     }
 
     fn append(&self, entries: &[Entry]) -> Result<(), AuditError> {
-        let Some(first) = entries.first() else { return Ok(()) };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = if state.busy { Duration::ZERO } else { LOCK_WAIT };
-        let result = match self.head.lock(wait) {
-            Ok(_lock) => {
-                state.busy = false;
-                self.put(&mut state, first, entries).and_then(|()| self.confirm(&state))
-            }
-            Err(error) => {
-                state.busy = true;
-                state.lost += entries.len() as u64;
-                Err(error)
-            }
-        };
+        let mut state = self.state();
+        let before = state.lost;
+        // Lost until the system has them.
+        state.lost += entries.len() as u64;
+        if let Some(last) = entries.last() {
+            state.now = last.time;
+        }
+        if state.lost == 0 {
+            return Ok(());
+        }
+        let written = self.locked(&mut state, |state| {
+            self.put(state, before, entries)?;
+            self.confirm(state)
+        });
+        let lost = state.lost.saturating_sub(before);
         drop(state);
-        result
+        match &written {
+            Ok(()) => self.health.is_good(),
+            Err(error) => self.health.is_bad(error, lost),
+        }
+        written
+    }
+
+    /// Does something while no other process does.
+    fn locked(
+        &self,
+        state: &mut State,
+        work: impl FnOnce(&mut State) -> Result<(), AuditError>,
+    ) -> Result<(), AuditError> {
+        let wait = if state.busy { Duration::ZERO } else { LOCK_WAIT };
+        let lock = self.head.lock(wait);
+        state.busy = matches!(lock, Err(AuditError::Busy { .. }));
+        let _lock = lock?;
+        work(state)
     }
 
     /// Adds the entries to the log, behind what there is to tell about the log itself.
-    fn put(&self, state: &mut State, first: &Entry, entries: &[Entry]) -> Result<(), AuditError> {
-        // Lost until the system has them.
-        let missed = state.lost;
-        state.lost += entries.len() as u64;
+    fn put(&self, state: &mut State, missed: u64, entries: &[Entry]) -> Result<(), AuditError> {
+        let now = state.now;
         let mut log = self.current(state)?;
         let told = state.faults.iter().copied();
         let told = told.chain((missed > 0).then_some(Fault::Lost { entries: missed }));
-        let told = told.map(|fault| Row::of_fault(fault, first.time));
-        let rows = told.chain(entries.iter().map(Row::of));
+        let told = told.map(|fault| Row::of_fault(fault, now));
         let mut text = String::new();
         let mut last = log.last.clone();
-        for row in rows {
+        for row in told.chain(entries.iter().map(Row::of)) {
             last = row.seal_into(&last, &mut text);
         }
-        if log.len > 0 && log.len + text.len() as u64 > self.limits.max_size {
-            log = self.rotate(log)?;
+        let is_full = log.len + text.len() as u64 > self.limits.max_size;
+        if log.len > 0 && (is_full || self.limits.is_time_for_another(log.first, now)) {
+            log = self.rotate(log, now)?;
+            state.swept = Some(now);
         }
         if let Err(cause) = log.file.write_all(text.as_bytes()) {
             // Takes back what is half written; should that fail too, the next writer finds it.
@@ -173,13 +203,15 @@ impl JsonLines {
             return Err(AuditError::write(self.place.log())(cause));
         }
         log.len += text.len() as u64;
+        log.first = log.first.or(Some(now));
         log.last = last;
-        *state = State { log: Some(log), ..State::default() };
+        let swept = state.swept;
+        *state = State { log: Some(log), now, swept, ..State::default() };
         Ok(())
     }
 
     /// What remains to be done when the entries are in the log.
-    fn confirm(&self, state: &State) -> Result<(), AuditError> {
+    fn confirm(&self, state: &mut State) -> Result<(), AuditError> {
         let Some(log) = &state.log else { return Ok(()) };
         match self.durability {
             Durability::Fast => {}
@@ -187,7 +219,12 @@ impl JsonLines {
                 log.file.sync_data().map_err(AuditError::write(self.place.log()))?;
             }
         }
-        self.head.write_last(&log.last)
+        self.head.write_last(&log.last)?;
+        if self.limits.is_time_to_sweep(state.swept, state.now) {
+            state.swept = Some(state.now);
+            self.drop_oldest(&log.last, state.now);
+        }
+        Ok(())
     }
 
     /// The log as it is now: as this process left it, or read anew.
@@ -197,8 +234,7 @@ impl JsonLines {
         {
             return Ok(log);
         }
-        let path = self.place.log();
-        let file = open_private(path).map_err(AuditError::open(path))?;
+        let file = self.open_log()?;
         let head = self.head.read()?;
         let recovered = recover(&self.place, &file, head.as_ref())?;
         if head.is_none() {
@@ -209,44 +245,89 @@ impl JsonLines {
                 state.faults.push(fault);
             }
         }
-        OpenLog::new(file, recovered.last).map_err(AuditError::read(path))
+        OpenLog::new(file, recovered.last).map_err(AuditError::read(self.place.log()))
     }
 
     /// Begins a new log. An entry in a log that is too large is better than none, so a failure
     /// is told and the entry still written.
-    fn rotate(&self, log: OpenLog) -> Result<OpenLog, AuditError> {
-        let keep = self.limits.keep;
-        let rotated = rotate::put_aside(&self.place)
-            .and_then(|()| rotate::drop_oldest(&self.place, &self.head, keep, &log.last));
-        if let Err(error) = rotated {
-            self.tell(&error);
+    fn rotate(&self, log: OpenLog, now: Timestamp) -> Result<OpenLog, AuditError> {
+        match rotate::put_aside(&self.place) {
+            Ok(()) => self.drop_oldest(&log.last, now),
+            Err(error) => self.health.tell(&error),
         }
-        let path = self.place.log();
-        let file = open_private(path).map_err(AuditError::open(path))?;
-        OpenLog::new(file, log.last).map_err(AuditError::read(path))
+        let file = self.open_log()?;
+        OpenLog::new(file, log.last).map_err(AuditError::read(self.place.log()))
     }
 
-    fn tell(&self, error: &AuditError) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-        let bit = match error.kind() {
-            FailureKind::Busy => 1,
-            FailureKind::Full => 2,
-            FailureKind::Forbidden => 4,
-            FailureKind::Other => 8,
-        };
-        if self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-            let hint = error.hint().unwrap_or_default();
-            let error: &dyn std::error::Error = error;
-            tracing::error!(error, hint, "calls are not written to the audit log");
+    fn drop_oldest(&self, last: &Link, now: Timestamp) {
+        let dropped = rotate::drop_oldest(&self.place, &self.head, &self.limits, (last, now));
+        if let Err(error) = dropped {
+            self.health.tell(&error);
         }
+    }
+
+    fn open_log(&self) -> Result<File, AuditError> {
+        let path = self.place.log();
+        let file = open_private(path).map_err(AuditError::open(path))?;
+        match self.durability {
+            Durability::Fast => {}
+            // An entry is of no use in a file that is gone.
+            Durability::Sync => {
+                self.place.sync_folder().map_err(AuditError::write(self.place.folder()))?;
+            }
+        }
+        Ok(file)
+    }
+
+    /// Finds out whether there is room for an entry, by writing something of its size and taking it
+    /// back. Should a process die in between, only blanks are left, which nobody misses.
+    fn probe(&self) {
+        let mut state = self.state();
+        let probed = self.locked(&mut state, |state| {
+            let mut log = self.current(state)?;
+            let written = log.file.write_all(&[b' '; PROBE]);
+            let taken_back = log.file.set_len(log.len);
+            written.and(taken_back).map_err(AuditError::write(self.place.log()))?;
+            state.log = Some(log);
+            Ok(())
+        });
+        drop(state);
+        match probed {
+            Ok(()) => self.health.is_good(),
+            Err(error) => self.health.is_bad(&error, 0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AuditLog for JsonLines {
-    /// Writes one entry. A failure is logged, once for each kind, counted, and noted in the log
+    /// Writes one entry. A failure is logged, at most once a minute, counted, and noted in the log
     /// itself by the next entry that can be written.
     fn record(&self, entry: Entry) {
-        self.record_all(&[entry]);
+        drop(self.record_all(&[entry]));
+    }
+
+    fn settle(&self, entry: Entry) -> Settling {
+        match (self.record_all(&[entry]), self.durability) {
+            (Err(unwritten), Durability::Sync) => {
+                Settling::Waits(Box::pin(std::future::ready(Err(unwritten))))
+            }
+            (Ok(()), _) | (Err(_), Durability::Fast) => Settling::Done,
+        }
+    }
+
+    fn ready(&self) -> Result<(), Unwritten> {
+        match self.on_full {
+            OnFull::Degrade => Ok(()),
+            OnFull::Refuse => self.health.check(|| self.probe()),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.health.lost()
     }
 }
 
@@ -255,7 +336,8 @@ impl AuditLog for JsonLines {
 impl OpenLog {
     fn new(file: File, last: Link) -> io::Result<Self> {
         let meta = file.metadata()?;
-        Ok(Self { file, inode: meta.ino(), len: meta.len(), last })
+        let first = first_row(&file)?.map(|row| row.time);
+        Ok(Self { file, inode: meta.ino(), len: meta.len(), first, last })
     }
 
     /// Whether the file at `path` is this one, and nobody has added to it since.

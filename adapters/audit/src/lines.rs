@@ -2,8 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
+use std::os::unix::fs::FileExt;
 
-use crate::row::MAX_LINE;
+use crate::row::{MAX_LINE, Row};
+
+/// What most lines fit into.
+const FIRST: usize = 1024;
 
 /// The lines of one file, from some offset to the length it had when it was looked at.
 pub(crate) struct Lines {
@@ -21,8 +25,22 @@ pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
     /// A line longer than any of ours.
     TooLong,
-    /// The last line, without an end.
-    Torn,
+    /// The last line, as far as it goes.
+    Torn(&'a [u8]),
+}
+
+/// The first row of a file; `None` when there is none, or none that can be read.
+pub(crate) fn first_row(file: &File) -> io::Result<Option<Row>> {
+    let mut start = Vec::new();
+    let mut chunk = [0; FIRST];
+    while !start.contains(&b'\n') && start.len() < MAX_LINE {
+        match file.read_at(&mut chunk, start.len() as u64)? {
+            0 => break,
+            read => start.extend(chunk.iter().take(read)),
+        }
+    }
+    let line = start.split_inclusive(|byte| *byte == b'\n').next();
+    Ok(line.and_then(|line| line.strip_suffix(b"\n")).and_then(Row::parse))
 }
 
 // === impl Lines ===
@@ -49,7 +67,7 @@ impl Lines {
             return Ok(Some(Line::Whole(line)));
         }
         if (read as u64) < bound {
-            return Ok(Some(Line::Torn));
+            return Ok(Some(Line::Torn(&self.buffer)));
         }
         self.offset += bound + self.reader.skip_until(b'\n')? as u64;
         Ok(Some(Line::TooLong))
@@ -72,7 +90,7 @@ mod tests {
         assert!(matches!(lines.next().unwrap(), Some(Line::Whole(b"one"))));
         assert!(matches!(lines.next().unwrap(), Some(Line::TooLong)));
         assert!(matches!(lines.next().unwrap(), Some(Line::Whole(b"three"))));
-        assert!(matches!(lines.next().unwrap(), Some(Line::Torn)));
+        assert!(matches!(lines.next().unwrap(), Some(Line::Torn(b"to"))));
         assert_eq!((lines.number, lines.offset), (4, len - 2));
         assert!(lines.next().unwrap().is_none());
     }

@@ -1,6 +1,5 @@
 //! Reading the log: filtered, or as it grows.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::AuditError;
+use crate::backwards::{Backwards, Found};
 use crate::head::{Head, HeadFile};
 use crate::lines::{Line, Lines};
 use crate::place::Place;
@@ -33,10 +33,16 @@ pub struct Query {
     pub item: Option<String>,
     /// Of this caller.
     pub caller: Option<String>,
+    /// Through this front.
+    pub front: Option<String>,
+    /// Of this kind: `tool`, `resource`, `prompt` or `break`.
+    pub kind: Option<String>,
     /// Only calls that did not end in a plain answer.
     pub errors_only: bool,
     /// Of this time or later.
     pub since: Option<Timestamp>,
+    /// Before this time.
+    pub until: Option<Timestamp>,
     /// The newest so many.
     pub limit: usize,
 }
@@ -63,6 +69,8 @@ pub(crate) struct Piece {
     file: File,
     inode: u64,
     len: u64,
+    /// When it was last written to, as far as the system knows.
+    written: Option<Timestamp>,
 }
 
 // === impl Reader ===
@@ -75,19 +83,21 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The newest rows that the query lets pass, newest last.
+    /// The newest rows that the query lets pass, newest last. Reads from the end, and no further
+    /// than it must.
     pub fn query(&self, query: &Query) -> Result<Vec<Row>, AuditError> {
-        let mut found: VecDeque<Row> = VecDeque::new();
+        let mut found = Vec::new();
         for piece in self.snapshot()?.pieces.into_iter().rev() {
-            let wanted = query.limit.saturating_sub(found.len());
-            if wanted == 0 {
+            // Entries are written after their calls came in: what was not touched since then has
+            // none that are newer, nor has anything older.
+            let is_before = |since: Timestamp| piece.written.is_some_and(|time| time < since);
+            if found.len() >= query.limit || query.since.is_some_and(is_before) {
                 break;
             }
-            for row in piece.newest(query, wanted)?.into_iter().rev() {
-                found.push_front(row);
-            }
+            piece.newest(query, &mut found)?;
         }
-        Ok(found.into())
+        found.reverse();
+        Ok(found)
     }
 
     /// The rows after `position`, at most [`MAX_ROWS`], and the position behind them.
@@ -150,20 +160,36 @@ impl Reader {
 // === impl Query ===
 
 impl Query {
-    fn lets_pass(&self, row: &Row) -> bool {
-        let server = self.server.is_none() || self.server == row.server;
-        let item = self.item.as_ref().is_none_or(|item| *item == row.item);
-        let caller = self.caller.as_ref().is_none_or(|caller| *caller == row.caller);
-        let since = self.since.is_none_or(|since| row.time >= since);
-        server && item && caller && since && (!self.errors_only || row.is_error())
+    /// Whether a row is one that is wanted.
+    pub fn lets_pass(&self, row: &Row) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&String>| {
+            wanted.is_none() || wanted.as_ref() == found
+        };
+        is(&self.server, row.server.as_ref())
+            && is(&self.item, Some(&row.item))
+            && is(&self.caller, Some(&row.caller))
+            && is(&self.front, row.front.as_ref())
+            && is(&self.kind, Some(&row.kind))
+            && self.since.is_none_or(|since| row.time >= since)
+            && self.until.is_none_or(|until| row.time < until)
+            && (!self.errors_only || row.is_error())
     }
 }
 
 impl Default for Query {
     /// The newest rows of all kinds.
     fn default() -> Self {
-        let (server, item, caller, since) = (None, None, None, None);
-        Self { server, item, caller, errors_only: false, since, limit: MAX_ROWS }
+        Self {
+            server: None,
+            item: None,
+            caller: None,
+            front: None,
+            kind: None,
+            errors_only: false,
+            since: None,
+            until: None,
+            limit: MAX_ROWS,
+        }
     }
 }
 
@@ -178,7 +204,8 @@ impl Piece {
             Err(cause) => return Err(AuditError::open(&path)(cause)),
         };
         let meta = file.metadata().map_err(AuditError::read(&path))?;
-        Ok(Some(Self { path, file, inode: meta.ino(), len: meta.len() }))
+        let written = meta.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+        Ok(Some(Self { path, file, inode: meta.ino(), len: meta.len(), written }))
     }
 
     /// Its lines from `offset` on.
@@ -191,19 +218,25 @@ impl Piece {
         self.inode == position.inode && position.offset <= self.len
     }
 
-    /// The newest `wanted` rows that the query lets pass.
-    fn newest(self, query: &Query, wanted: usize) -> Result<VecDeque<Row>, AuditError> {
-        let mut found = VecDeque::new();
-        self.each_row(0, |row, _| {
-            if query.lets_pass(&row) {
-                if found.len() == wanted {
-                    found.pop_front();
-                }
-                found.push_back(row);
+    /// Adds the rows that the query lets pass, newest first, as long as more are wanted.
+    fn newest(self, query: &Query, found: &mut Vec<Row>) -> Result<(), AuditError> {
+        let Self { path, file, len, .. } = self;
+        let mut lines = Backwards::new(file, len);
+        let mut unreadable: u64 = 0;
+        while found.len() < query.limit {
+            let row = match lines.next().map_err(AuditError::read(&path))? {
+                Some(Found::Line(line)) => Row::parse(&line),
+                Some(Found::TooLong) => None,
+                None => break,
+            };
+            match row {
+                Some(row) if query.lets_pass(&row) => found.push(row),
+                Some(_) => {}
+                None => unreadable += 1,
             }
-            Go::On
-        })?;
-        Ok(found)
+        }
+        warn_of(&path, unreadable);
+        Ok(())
     }
 
     /// Adds the rows after a position in this file; gives the position behind the last one.
@@ -234,7 +267,7 @@ impl Piece {
                 Some(Line::Whole(line)) => Row::parse(line),
                 Some(Line::TooLong) => None,
                 // A line without an end may still get one.
-                Some(Line::Torn) | None => break,
+                Some(Line::Torn(_)) | None => break,
             };
             let Some(row) = row else {
                 unreadable += 1;
@@ -245,10 +278,14 @@ impl Piece {
                 Go::Stop => break,
             }
         }
-        if unreadable > 0 {
-            tracing::warn!(path = %path.display(), unreadable, "the audit log has damaged lines");
-        }
+        warn_of(&path, unreadable);
         Ok(lines.offset)
+    }
+}
+
+fn warn_of(path: &Path, unreadable: u64) {
+    if unreadable > 0 {
+        tracing::warn!(path = %path.display(), unreadable, "the audit log has damaged lines");
     }
 }
 

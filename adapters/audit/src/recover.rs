@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use jiff::Timestamp;
+
 use crate::AuditError;
 use crate::head::Head;
 use crate::place::{Place, open_private};
@@ -17,6 +19,8 @@ pub(crate) struct Tail {
     pub(crate) last: Option<LastLine>,
     /// Length up to and with the end of the last whole line.
     pub(crate) whole: u64,
+    /// The time of the last whole line, where it can be read.
+    pub(crate) time: Option<Timestamp>,
 }
 
 /// The last whole line of a log.
@@ -46,8 +50,13 @@ pub(crate) fn recover(
     let len = log.metadata().map_err(AuditError::read(place.log()))?.len();
     let tail = Tail::of(log, len).map_err(AuditError::read(place.log()))?;
     if tail.whole < len {
-        move_aside(place, log, tail.whole, len)?;
-        faults.push(Fault::Torn { size: len - tail.whole });
+        if is_blank(log, tail.whole, len).map_err(AuditError::read(place.log()))? {
+            // Whoever looked whether there is room did not come to take it back.
+            log.set_len(tail.whole).map_err(AuditError::write(place.log()))?;
+        } else {
+            move_aside(place, log, tail.whole, len)?;
+            faults.push(Fault::Torn { size: len - tail.whole });
+        }
     }
     let found = match tail.last {
         Some(last) => last,
@@ -108,19 +117,22 @@ impl Tail {
     /// The end of a file of the given length. Reads no more than the last line.
     pub(crate) fn of(file: &File, len: u64) -> io::Result<Self> {
         let Some(end) = newline_before(file, len)? else {
-            return Ok(Self { last: None, whole: 0 });
+            return Ok(Self { last: None, whole: 0, time: None });
         };
         let begin = newline_before(file, end)?.map_or(0, |newline| newline + 1);
-        Ok(Self { last: Some(read_last(file, begin, end)?), whole: end + 1 })
+        let row = read_row(file, begin, end)?;
+        let time = row.as_ref().map(|row| row.time);
+        let last = row.map_or(LastLine::Damaged, |row| LastLine::Sound(row.link()));
+        Ok(Self { last: Some(last), whole: end + 1, time })
     }
 }
 
-fn read_last(file: &File, begin: u64, end: u64) -> io::Result<LastLine> {
+fn read_row(file: &File, begin: u64, end: u64) -> io::Result<Option<Row>> {
     if end - begin > MAX_LINE as u64 {
-        return Ok(LastLine::Damaged);
+        return Ok(None);
     }
     let line = read_range(file, begin, end)?;
-    Ok(Row::unseal(&line).map_or(LastLine::Damaged, |row| LastLine::Sound(row.link())))
+    Ok(Row::unseal(&line).ok())
 }
 
 /// Where the last end of a line before `end` is.
@@ -134,6 +146,14 @@ fn newline_before(file: &File, mut end: u64) -> io::Result<Option<u64>> {
         end = begin;
     }
     Ok(None)
+}
+
+/// Whether there is nothing but blanks.
+fn is_blank(file: &File, begin: u64, end: u64) -> io::Result<bool> {
+    if end - begin > CHUNK {
+        return Ok(false);
+    }
+    Ok(read_range(file, begin, end)?.iter().all(|byte| *byte == b' '))
 }
 
 fn read_range(mut file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {

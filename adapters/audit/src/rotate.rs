@@ -4,12 +4,17 @@
 //! gone is still there. Readers put up with both.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
+
+use jiff::Timestamp;
 
 use crate::AuditError;
 use crate::head::HeadFile;
-use crate::lines::{Line, Lines};
+use crate::limits::Limits;
+use crate::lines;
 use crate::place::Place;
+use crate::recover::Tail;
 use crate::row::{Link, Row};
 
 /// Renames the log to be the first of the older ones, which move up by one.
@@ -24,24 +29,33 @@ pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
     place.sync_folder().map_err(AuditError::write(place.folder()))
 }
 
-/// Removes all but the `keep` newest older logs, after noting in the head where the chain then
-/// begins; `last` is the last entry written.
+/// Removes the oldest logs as far as the limits say, after noting in the head where the chain then
+/// begins; `last` is the last entry written, `now` its time.
+///
+/// Only ever the oldest ones, so that what is kept has no gap.
 pub(crate) fn drop_oldest(
     place: &Place,
     head: &HeadFile,
-    keep: u32,
-    last: &Link,
+    limits: &Limits,
+    (last, now): (&Link, Timestamp),
 ) -> Result<(), AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    let (kept, surplus): (Vec<u32>, Vec<u32>) =
-        numbers.into_iter().partition(|number| *number <= keep);
+    let kept = how_many_fit(place, limits, &numbers)?;
+    let (mut kept, _) = numbers.split_at_checked(kept).unwrap_or((&numbers, &[]));
+    while let Some((oldest, newer)) = kept.split_last()
+        && is_too_old(&place.older(*oldest), limits, now)?
+    {
+        kept = newer;
+    }
+    let surplus = numbers.get(kept.len()..).unwrap_or_default();
     if surplus.is_empty() {
         return Ok(());
     }
-    let start = match kept.last() {
-        Some(oldest) => place_before_first(place, *oldest)?.unwrap_or_else(|| last.clone()),
-        None => last.clone(),
+    let first = match kept.last() {
+        Some(oldest) => first_row(&place.older(*oldest))?,
+        None => first_row(place.log())?,
     };
+    let start = first.map_or_else(|| last.clone(), |row| row.link_before());
     head.write_start(&start)?;
     for number in surplus.iter().rev() {
         let path = place.older(*number);
@@ -50,19 +64,38 @@ pub(crate) fn drop_oldest(
     Ok(())
 }
 
-/// The place in the chain before the first line of an older log.
-fn place_before_first(place: &Place, number: u32) -> Result<Option<Link>, AuditError> {
-    let path = place.older(number);
-    let read = || {
-        let file = File::open(&path)?;
-        let len = file.metadata()?.len();
-        let mut lines = Lines::new(file, 0, len)?;
-        match lines.next()? {
-            Some(Line::Whole(line)) => Ok(Row::parse(line).map(|row| row.link_before())),
-            Some(Line::TooLong | Line::Torn) | None => Ok(None),
+/// How many of these logs, newest first, there is room for beside the one that is written to.
+fn how_many_fit(place: &Place, limits: &Limits, numbers: &[u32]) -> Result<usize, AuditError> {
+    let mut room = limits.max_total.saturating_sub(limits.max_size);
+    for (count, number) in numbers.iter().enumerate() {
+        let path = place.older(*number);
+        let size = fs::metadata(&path).map_err(AuditError::read(&path))?.len();
+        match room.checked_sub(size) {
+            Some(left) => room = left,
+            None => return Ok(count),
         }
+    }
+    Ok(numbers.len())
+}
+
+/// Whether all entries of a log are too old. One whose end cannot be read has no age; it goes when
+/// there is no room for it.
+fn is_too_old(path: &Path, limits: &Limits, now: Timestamp) -> Result<bool, AuditError> {
+    let end = || {
+        let file = File::open(path)?;
+        Ok(Tail::of(&file, file.metadata()?.len())?.time)
     };
-    read().map_err(AuditError::read(&path))
+    let end = end().map_err(AuditError::read(path))?;
+    Ok(end.is_some_and(|end| limits.is_too_old(end, now)))
+}
+
+/// The first row of a log, if there is one.
+fn first_row(path: &Path) -> Result<Option<Row>, AuditError> {
+    match File::open(path) {
+        Ok(file) => lines::first_row(&file).map_err(AuditError::read(path)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(AuditError::read(path)(cause)),
+    }
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), AuditError> {

@@ -13,7 +13,7 @@ use crate::verify::Reason;
 /// The most bytes a text from outside takes in a line; more is cut off and marked with `…`.
 pub const MAX_TEXT: usize = 1024;
 
-/// The most bytes a line has. Six texts of [`MAX_TEXT`], each byte escaped, stay below it.
+/// The most bytes a line has. Seven texts of [`MAX_TEXT`], each byte escaped, stay below it.
 pub const MAX_LINE: usize = 64 * 1024;
 
 /// The word for a row that tells of damage to the log instead of a call.
@@ -33,8 +33,11 @@ pub struct Row {
     pub time: Timestamp,
     /// Who asked.
     pub caller: String,
-    /// What the client calls itself.
+    /// Which agent of the client asked, in the client's words.
     pub caller_id: Option<String>,
+    /// What the client calls itself, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// The front the call came through; `None` in a [`BREAK`].
     pub front: Option<String>,
     /// The server that was asked.
@@ -43,6 +46,9 @@ pub struct Row {
     pub item: String,
     /// `tool`, `resource`, `prompt` or [`BREAK`].
     pub kind: String,
+    /// The method, where the item was not called but asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// What the item does.
     pub effect: Option<String>,
     /// What the rules said.
@@ -121,8 +127,10 @@ impl Row {
         Self {
             caller: clip(&entry.caller.subject),
             caller_id: text(&entry.caller.caller_id),
+            client: text(&entry.caller.client),
             front: Some(entry.caller.front.as_str().to_owned()),
             server: text(&entry.server),
+            method: entry.method.map(str::to_owned),
             effect: entry.effect.map(|effect| effect.as_str().to_owned()),
             verdict: entry.verdict.map(|verdict| verdict.as_str().to_owned()),
             rule: text(&entry.rule),
@@ -200,10 +208,12 @@ impl Row {
             time,
             caller: "capstan".to_owned(),
             caller_id: None,
+            client: None,
             front: None,
             server: None,
             item: clip(item),
             kind: kind.to_owned(),
+            method: None,
             effect: None,
             verdict: None,
             rule: None,

@@ -11,6 +11,8 @@ use crate::row::{Link, Row};
 /// A log whose chain is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
+    /// The number of the oldest entry that is kept; above 1, older ones were dropped.
+    pub first: u64,
     /// Lines looked at.
     pub entries: u64,
     /// Lines among them that tell of a crash, of entries that could not be written, or of damage.
@@ -111,14 +113,16 @@ impl Reader {
 
 impl Chain {
     fn new(head: Option<Head>) -> Self {
-        Self { head, last: None, verified: Verified { entries: 0, breaks: 0 } }
+        Self { head, last: None, verified: Verified { first: 1, entries: 0, breaks: 0 } }
     }
 
     fn follow(&mut self, line: &Line<'_>) -> Result<(), Reason> {
         let row = match line {
             Line::Whole(line) => Row::unseal(line)?,
             Line::TooLong => return Err(Reason::NotARow),
-            Line::Torn => return Err(Reason::Torn),
+            // Somebody who looked whether there is room did not come to take it back.
+            Line::Torn(rest) if rest.iter().all(|byte| *byte == b' ') => return Ok(()),
+            Line::Torn(_) => return Err(Reason::Torn),
         };
         let before = match &self.last {
             Some(last) => last.clone(),
@@ -137,6 +141,9 @@ impl Chain {
                 .any(|known| known.seq == here.seq && **known != here)
         {
             return Err(Reason::Changed);
+        }
+        if self.last.is_none() {
+            self.verified.first = here.seq;
         }
         self.last = Some(here);
         self.verified.entries += 1;

@@ -96,8 +96,12 @@ fn start(tracer: &SdkTracer, step: &Step<'_>) -> Span {
     }
     if let Some(caller) = step.caller {
         attributes.push(KeyValue::new("capstan.caller", shortened(&caller.subject)));
-        let client = caller.caller_id.as_deref().map(shortened);
-        attributes.extend(client.map(|client| KeyValue::new("capstan.client", client)));
+        for (key, said) in
+            [("capstan.client", &caller.client), ("capstan.caller_id", &caller.caller_id)]
+        {
+            let said = said.as_deref().map(shortened);
+            attributes.extend(said.map(|said| KeyValue::new(key, said)));
+        }
     }
     let kind = match step.side {
         Side::Asked => SpanKind::Server,

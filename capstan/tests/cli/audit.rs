@@ -1,6 +1,6 @@
 //! `capstan audit`: every call is there once, can be found, and cannot be changed unnoticed.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use capstan_testkit::World;
@@ -55,10 +55,10 @@ fn a_person_reads_a_table() {
     settings.add_filter(r"( |-)+\d+\n", " [MS]\n");
     settings.bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
-    TIME                      CALLER    FRONT  ITEM      VERDICT  RESULT          MS
-    [TIME]  operator  cli    a__echo   ask      answered [MS]
-    [TIME]  operator  cli    a__count  deny     policy_blocked [MS]
-    [TIME]  operator  cli    a__fail   ask      tool_error [MS]
+    TIME                      CALLER    FRONT  ITEM      VERDICT        RESULT          MS
+    [TIME]  operator  cli    a__echo   ask (by_hand)  answered [MS]
+    [TIME]  operator  cli    a__count  deny           policy_blocked [MS]
+    [TIME]  operator  cli    a__fail   ask (by_hand)  tool_error [MS]
     ");
     });
     let ended = ends_with(run(&World::new(), "audit"), 0);
@@ -76,12 +76,25 @@ fn filters_find_what_is_looked_for_and_nothing_else() {
     assert_eq!(items(&world, "--errors"), ["count", "fail"]);
     assert_eq!(items(&world, "--caller operator --limit 2"), ["fail", "echo"]);
     assert_eq!(items(&world, "--since 1h").len(), 5);
+    assert_eq!(items(&world, "--front cli --kind tool").len(), 5);
+    assert_eq!(items(&world, "--until 2999-01-01T00:00:00Z").len(), 5);
     let none = Vec::<String>::new();
     assert_eq!(items(&world, "--caller nobody"), none);
     assert_eq!(items(&world, "--since 2999-01-01T00:00:00Z"), none);
+    assert_eq!(items(&world, "--until 1h"), none);
+    assert_eq!(items(&world, "--front gateway"), none);
+    assert_eq!(items(&world, "--kind break"), none);
     let ended = ends_with(run(&world, "audit --since yesterday --json"), 2);
     says(&failure(&ended).2, "write `2h`");
-    for words in ["--verify --errors", "--follow --since 1h", "--follow --limit 5"] {
+    for words in [
+        "--verify --errors",
+        "--verify --csv",
+        "--follow --since 1h",
+        "--follow --until 1h",
+        "--follow --limit 5",
+        "--kind door",
+        "--csv --json",
+    ] {
         ends_with(run(&world, &format!("audit {words}")), 2);
     }
 }
@@ -92,7 +105,8 @@ fn a_log_that_is_whole_says_so() {
     let ended = ends_with(run(&world, "audit --verify"), 0);
     says(&ended.stderr, "5 entries, none changed, removed or reordered");
     let told = ok_json(&world, "audit --verify");
-    assert_eq!(told, serde_json::json!({ "entries": 5, "whole": true }));
+    let whole = serde_json::json!({ "entries": 5, "whole": true, "first": 1, "breaks": 0 });
+    assert_eq!(told, whole);
 }
 
 #[test]
@@ -156,4 +170,47 @@ fn the_log_can_be_elsewhere_or_off() {
     let world = at("enabled = false");
     ends_with(run(&world, "call f__echo"), 0);
     assert!(!world.state().join("capstan/audit.jsonl").exists());
+}
+
+#[test]
+fn a_spreadsheet_gets_cells_and_no_formulas() {
+    let world = with(&fixture("a", &[]));
+    ends_with(run(&world, "call a__echo"), 0);
+    ends_with(run(&world, "call =cmd,1"), 4);
+    let ended = ends_with(run(&world, "audit --csv"), 0);
+    let lines: Vec<&str> = ended.stdout.split("\r\n").collect();
+    assert_eq!(lines.len(), 4, "{}", ended.stdout);
+    assert!(lines[0].starts_with("seq,time,caller,caller_id,client,front,server,item,"));
+    assert!(lines[1].contains(",operator,,,cli,a,echo,tool,"), "{}", lines[1]);
+    assert!(lines[2].contains(",\"'=cmd,1\",tool,"), "{}", lines[2]);
+    let ended = ends_with(run(&World::new(), "audit --csv"), 0);
+    assert_eq!(ended.stdout.lines().count(), 1);
+}
+
+#[test]
+fn damage_is_told_with_its_file_its_line_and_its_entry() {
+    let world = busy();
+    let path = world.state().join("capstan/audit.jsonl");
+    let changed = read(&path).replace("\"item\":\"count\"", "\"item\":\"echo!\"");
+    std::fs::write(&path, changed).unwrap();
+    let ended = ends_with(run(&world, "audit --verify"), 1);
+    says(&ended.stderr, "audit.jsonl` line 3: the entry was changed (entry 3 belongs here)");
+}
+
+#[test]
+fn an_operator_who_was_not_there_is_in_the_table() {
+    let rules = "[permissions]\nask = [\"echo\"]\n\n";
+    let world = with(&format!("{rules}{}", fixture("a", &[])));
+    let mut command = world.capstan(["serve"]).into_command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__echo","arguments":{}}}"#;
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{hello}\n{call}").unwrap();
+    let answers = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
+    assert_eq!(answers.filter_map(Result::ok).count(), 2);
+    drop(stdin);
+    child.wait().unwrap();
+    let ended = ends_with(run(&world, "audit"), 0);
+    says(&ended.stdout, "ask (nobody)");
 }

@@ -12,6 +12,7 @@ mod client;
 mod calls;
 mod ends;
 mod order;
+mod quota;
 #[path = "../serve/stage.rs"]
 #[expect(dead_code, reason = "the other half is for the tests of one client")]
 mod stage;

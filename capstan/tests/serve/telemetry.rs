@@ -124,6 +124,7 @@ fn a_call_is_two_spans_of_the_clients_trace_and_the_counters_arrive() {
         "capstan.sessions",
         "capstan.parked_calls",
         "capstan.servers",
+        "capstan.audit.lost",
         "mcp.server.operation.duration",
         "mcp.client.operation.duration",
     ] {

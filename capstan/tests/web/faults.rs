@@ -140,3 +140,44 @@ fn what_goes_wrong_is_written_down_with_its_code() {
     let last: &Value = audit.as_array().unwrap().last().unwrap();
     assert_eq!(json!([last["server"], last["code"]]), json!(["s", "rate_limited"]));
 }
+
+/// The seven codes of the seed. Whether to try again is said of the very call: a server that fails
+/// inside may have done its work in part, so that only what surely did not run may be repeated.
+#[test]
+fn c51_each_code_is_the_result_of_a_fault_and_says_whether_to_try_again() {
+    let error = |code: i64| {
+        move |seen: &Seen| match seen.method() {
+            "tools/call" => {
+                let error = json!({ "code": code, "message": "because" });
+                let body = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": error });
+                Answer::json(body.to_string())
+            }
+            _ => legacy(seen),
+        }
+    };
+    let at = |peer: &Peer, more: &str| {
+        world_at(&format!("{}/mcp", peer.origin), &format!("{LIMITS}\n{more}"))
+    };
+    let gone = Peer::new(|_: &Seen| Answer::status(200).then(Piece::Cut));
+    check("transient", &at(&gone, ""), (7, "transient", true, "not usable"));
+    let busy = Peer::new(answering(|| Answer::status(429)));
+    check("rate_limited", &at(&busy, ""), (9, "rate_limited", true, "no more calls"));
+    let broken = Peer::new(error(-32603));
+    check("server_error", &at(&broken, ""), (1, "server_error", false, "because"));
+    let picky = Peer::new(error(-32602));
+    check("invalid_input", &at(&picky, ""), (2, "invalid_input", false, "because"));
+    let strict = Peer::new(answering(|| Answer::status(401)));
+    check("auth_failure", &at(&strict, ""), (5, "auth_failure", false, "refuses us"));
+    let empty = Peer::new(error(-32601));
+    check("not_found", &at(&empty, ""), (4, "not_found", false, "because"));
+    let well = Peer::new(legacy);
+    let denied = "[permissions]\ndeny = [\"s__do\"]";
+    check("policy_blocked", &at(&well, denied), (6, "policy_blocked", false, "permissions.deny"));
+    assert_eq!(well.count("tools/call"), 0);
+    for (peer, code) in [(&busy, "rate_limited"), (&picky, "invalid_input")] {
+        let world = at(peer, "");
+        run(&world, &["call", "s__do"]);
+        let audit = parsed(&ends(run(&world, &["audit", "--json", "--errors"]), 0));
+        assert_eq!(audit[0]["code"], code);
+    }
+}

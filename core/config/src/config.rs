@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use capstan_model::ServerName;
-use capstan_policy::{AccessTable, DefaultRule};
+
+use capstan_policy::{AccessTable, DefaultRule, Pattern};
+use capstan_model::{RateBy, ServerName};
+
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -70,6 +72,27 @@ pub struct Tools {
     pub policy: Rules,
     /// The `[tools.authorization]` rules that are switched on, in their order.
     pub authorization: Vec<OrderedRule>,
+    /// The `[[tools.rates]]`, of all files.
+    pub rates: Vec<Rate>,
+}
+
+/// How many calls there may be in some time.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// How many.
+    pub limit: u32,
+    /// In how long.
+    pub every: Duration,
+    /// Which calls count together.
+    pub by: RateBy,
+    /// The tools that are meant; empty for everything that can be called.
+    pub tools: Vec<Pattern>,
+    /// What callers are told.
+    pub reason: Option<String>,
+    /// Where it was written.
+    pub origin: Origin,
+    /// The rate as `config show` has it.
+    pub(crate) shown: String,
 }
 
 /// What binds all servers.
@@ -108,6 +131,27 @@ pub struct Audit {
     pub path: Option<String>,
     /// What of the arguments is written.
     pub arguments: AuditArguments,
+    /// How long entries are kept.
+    pub retention: Duration,
+    /// The size at which a file is put aside, in bytes.
+    pub max_size: u64,
+    /// The size of all files together, in bytes.
+    pub max_total: u64,
+    /// Whether an answer waits until the disk has its entry.
+    pub durable: bool,
+    /// What becomes of calls while the log cannot be written.
+    pub on_full: AuditOnFull,
+}
+
+/// What becomes of calls while the audit log cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditOnFull {
+    /// They are made, and it is told and counted that entries are missing.
+    #[default]
+    Degrade,
+    /// They are refused.
+    Refuse,
 }
 
 /// What of a call's arguments is written to the audit log.
@@ -204,7 +248,16 @@ impl Default for Mcp {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { enabled: true, path: None, arguments: AuditArguments::default() }
+        Self {
+            enabled: true,
+            path: None,
+            arguments: AuditArguments::default(),
+            retention: Duration::from_hours(90 * 24),
+            max_size: 100 << 20,
+            max_total: 1 << 30,
+            durable: false,
+            on_full: AuditOnFull::default(),
+        }
     }
 }
 
@@ -216,6 +269,18 @@ impl AuditArguments {
         match self {
             Self::Off => "off",
             Self::Redacted => "redacted",
+        }
+    }
+}
+
+// === impl AuditOnFull ===
+
+impl AuditOnFull {
+    /// The word in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Degrade => "degrade",
+            Self::Refuse => "refuse",
         }
     }
 }

@@ -38,8 +38,8 @@ mod schema;
 mod reference;
 
 pub use config::{
-    AccessSetting, Audit, AuditArguments, CommandList, Config, DefaultSetting, Gateway,
-    GatewayLimits, Mcp, Permissions, Screen, Tools,
+    AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,
+    Gateway, GatewayLimits, Mcp, Permissions, Rate, Screen, Tools,
 };
 pub use dialect::{Dialect, detect};
 pub use environment::EnvSettings;

@@ -179,6 +179,7 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
     for tables in &mut *tables {
         config.permissions.rules.append(std::mem::take(&mut tables.rules));
         config.tools.policy.append(std::mem::take(&mut tables.policy));
+        config.tools.rates.append(&mut tables.rates);
     }
     let mut merge = Merge { tables, shown: Vec::new() };
     permissions(config, &mut merge);
@@ -228,6 +229,9 @@ fn tools(config: &mut Config, merge: &mut Merge<'_>) {
         merge.add(&key, ordered.rule.shown.clone(), Some(&ordered.rule.origin));
     }
     config.tools.authorization = rules;
+    for rate in &config.tools.rates {
+        merge.add("tools.rates", rate.shown.clone(), Some(&rate.origin));
+    }
 }
 
 fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
@@ -274,14 +278,28 @@ fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
 
 fn audit(config: &mut Config, merge: &mut Merge<'_>) {
     let audit = &mut config.audit;
-    let enabled = merge.nearest(|tables| &tables.audit_enabled);
+    let enabled = merge.nearest(|tables| &tables.audit.enabled);
     audit.enabled = merge.note_or("audit.enabled", enabled, audit.enabled, bool::to_string);
-    let path = merge.nearest(|tables| &tables.audit_path);
+    let path = merge.nearest(|tables| &tables.audit.path);
     audit.path = merge.note("audit.path", path);
-    let arguments = merge.nearest(|tables| &tables.audit_arguments);
+    let arguments = merge.nearest(|tables| &tables.audit.arguments);
     audit.arguments = merge.note_or("audit.arguments", arguments, audit.arguments, |arguments| {
         show::text(arguments.as_str())
     });
+    let retention = merge.nearest(|tables| &tables.audit.retention);
+    audit.retention = merge.note_or("audit.retention", retention, audit.retention, |time| {
+        show::text(&show_duration(*time))
+    });
+    let shown_size = |size: &u64| show::text(&show_size(*size));
+    let size = merge.nearest(|tables| &tables.audit.max_size);
+    audit.max_size = merge.note_or("audit.max_size", size, audit.max_size, shown_size);
+    let total = merge.nearest(|tables| &tables.audit.max_total);
+    audit.max_total = merge.note_or("audit.max_total", total, audit.max_total, shown_size);
+    let durable = merge.nearest(|tables| &tables.audit.durable);
+    audit.durable = merge.note_or("audit.durable", durable, audit.durable, bool::to_string);
+    let on_full = merge.nearest(|tables| &tables.audit.on_full);
+    audit.on_full = merge
+        .note_or("audit.on_full", on_full, audit.on_full, |on_full| show::text(on_full.as_str()));
 }
 
 fn gateway(config: &mut Config, merge: &mut Merge<'_>) {

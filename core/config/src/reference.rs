@@ -115,6 +115,7 @@ pub fn reference() -> String {
         section(&mut page, &format!("[{table}]"), table, described);
     }
     rules(&mut page, &schema);
+    rates(&mut page, &schema);
     variables(&mut page);
     refused(&mut page);
     page
@@ -172,6 +173,16 @@ fn rules(page: &mut String, schema: &Value) {
     for form in at(rule, "/anyOf").as_array().into_iter().flatten() {
         rows(page, "", "rule", form);
     }
+}
+
+fn rates(page: &mut String, schema: &Value) {
+    page.push_str(
+        "\n## Rates\n\nEach `[[tools.rates]]` is a table of these keys. A call must find room in all \
+         rates that speak of it; in no stretch of time as long as `every` are there more calls than \
+         `limit`. Trying again after a connection broke is free, and so are the later parts of a \
+         call.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
+    );
+    rows(page, "", "rate", at(schema, "/properties/tools/properties/rates/items"));
 }
 
 fn variables(page: &mut String) {

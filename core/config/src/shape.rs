@@ -4,10 +4,15 @@
 //! same keys is tested in `schema.rs`.
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
+mod audit;
+mod rates;
+
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::shape_access::{Access, Authorization};
+use audit::Audit;
+use rates::Rate;
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -205,6 +210,8 @@ pub(crate) struct Tools {
     policy: RuleLists,
     /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
     authorization: Authorization,
+    /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
+    rates: Vec<Rate>,
 }
 
 /// What binds all servers.
@@ -228,20 +235,6 @@ pub(crate) struct Mcp {
     /// How many questions may wait.
     #[schemars(extend("default" = 16))]
     elicitation_queue: u32,
-}
-
-/// The audit log.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Audit {
-    /// Whether it is kept.
-    #[schemars(extend("default" = true))]
-    enabled: bool,
-    /// Its file; unset, in the state folder.
-    path: String,
-    /// What of the arguments is written: nothing, or what does not look like a secret.
-    #[schemars(extend("default" = "off"))]
-    arguments: Arguments,
 }
 
 /// What is looked at in answers.
@@ -357,13 +350,6 @@ pub(crate) enum Default {
 pub(crate) enum MissingEnv {
     Error,
     Empty,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Arguments {
-    Off,
-    Redacted,
 }
 
 /// A time with its unit.

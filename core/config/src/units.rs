@@ -7,6 +7,9 @@ use std::time::Duration;
 /// `"60000s"` for sixty seconds or `"30ms"` for thirty.
 const USUAL_LIMIT: RangeInclusive<Duration> = Duration::from_millis(500)..=Duration::from_hours(6);
 
+/// Seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
+
 /// A byte size and its units, largest first so that `MiB` is not read as `B`.
 const SIZES: [(&str, u64); 7] = [
     ("KiB", 1 << 10),
@@ -49,6 +52,10 @@ pub(crate) fn looks_mistaken(limit: Duration) -> bool {
 
 /// Writes a duration the way it is read.
 pub(crate) fn show_duration(duration: Duration) -> String {
+    // Months and years have no length that everybody agrees on.
+    if duration.as_secs() >= DAY && duration.as_secs().is_multiple_of(DAY) {
+        return format!("{}d", duration.as_secs() / DAY);
+    }
     humantime::format_duration(duration).to_string()
 }
 
@@ -105,6 +112,13 @@ mod tests {
         ];
         for (text, expected) in refused {
             assert_eq!(duration(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_the_way_they_are_read() {
+        for text in ["30s", "2m", "1h 30m", "90d", "365d"] {
+            assert_eq!(show_duration(duration(text).unwrap()), text);
         }
     }
 

@@ -148,3 +148,39 @@ fn managed_denies_come_first() {
     assert_eq!(denies.collect::<Vec<_>>(), ["m", "p", "u"]);
     assert_eq!(config.permissions.default_for("project").unwrap().as_str(), "deny");
 }
+
+#[test]
+fn rates_of_all_files_add_up_also_those_of_a_project() {
+    let rate = |limit: u32| format!("[[tools.rates]]\nlimit = {limit}\nevery = \"1m\"");
+    let loaded = load_files(&[
+        file(Scope::User, "user", &rate(10)),
+        file(Scope::Project, "project", &rate(99)),
+    ]);
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let limits: Vec<u32> = loaded.config.tools.rates.iter().map(|rate| rate.limit).collect();
+    assert_eq!(limits.len(), 2, "none makes way for another: {limits:?}");
+}
+
+#[test]
+fn the_bounds_of_the_audit_log_are_read_and_must_make_sense() {
+    let audit = |lines: &str| load_files(&[file(Scope::User, "u", &format!("[audit]\n{lines}"))]);
+    let loaded = audit(
+        "retention = \"30d\"\nmax_size = \"1MiB\"\nmax_total = \"4MiB\"\ndurable = true\non_full = \"refuse\"",
+    );
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let kept = loaded.config.audit;
+    assert_eq!((kept.max_size, kept.max_total, kept.durable), (1 << 20, 4 << 20, true));
+    assert_eq!((kept.retention.as_secs(), kept.on_full.as_str()), (30 * 24 * 3600, "refuse"));
+    for lines in [
+        "retention = 90",
+        "retention = \"0d\"",
+        "max_size = \"1KiB\"",
+        "max_size = \"2GiB\"",
+        "max_total = \"1MiB\"",
+        "durable = \"yes\"",
+        "on_full = \"block\"",
+        "keep = 8",
+    ] {
+        assert_eq!(audit(lines).fatal().count(), 1, "{lines}");
+    }
+}

@@ -80,6 +80,11 @@ max_tool_calls_per_session = 9
     mcp.elicitation_queue = 16 (default)
     audit.enabled = true (default)
     audit.arguments = "off" (default)
+    audit.retention = "90d" (default)
+    audit.max_size = "100MiB" (default)
+    audit.max_total = "1GiB" (default)
+    audit.durable = false (default)
+    audit.on_full = "degrade" (default)
     screen.max_answer = "10MiB" (default)
     "##);
 }

@@ -15,6 +15,8 @@ pub struct Entry {
     pub caller: Arc<Caller>,
     /// Tool, resource or prompt.
     pub kind: Kind,
+    /// The method, where it is another than the one that the kind is called by.
+    pub method: Option<&'static str>,
     /// The server that was asked; `None` when no server fits the name.
     pub server: Option<String>,
     /// The item: its own name at the server, or the caller's words when nothing fits.

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
-use crate::{Call, Session};
+use crate::{Call, Rates, Session};
 
 /// Everything a call may need on its way.
 pub struct Hub {
@@ -26,6 +26,8 @@ pub struct Hub {
     pub clock: Arc<dyn Clock>,
     /// The bounds.
     pub limits: Limits,
+    /// How many calls there may be in some time.
+    pub rates: Rates,
     /// What is kept of the lists that were seen.
     pub catalog: Catalog,
     /// Questions of servers that are open right now.
@@ -111,6 +113,12 @@ impl Hub {
     /// Opens the record of a call that its front has still to put together.
     pub fn begin(&self, call: &Call) -> Attempt<'_> {
         Attempt::begin(self, call)
+    }
+
+    /// Opens the record of a call whose item its front has still to look for: its name says nothing
+    /// about whose it is.
+    pub fn begin_search(&self, call: &Call) -> Attempt<'_> {
+        Attempt::at_once(self, call)
     }
 
     /// A new conversation.

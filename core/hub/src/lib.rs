@@ -4,7 +4,8 @@
 //! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`elicit`] what a
-//! server may ask back, [`trace`] who may watch, and [`hub`] ties them together.
+//! server may ask back, [`trace`] who may watch, [`rates`] how many calls
+//! there may be, and [`hub`] ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
 //! live in the crates that implement [`ports`].
@@ -18,6 +19,7 @@ pub mod elicit;
 pub mod absent;
 pub mod trace;
 mod errand;
+pub mod rates;
 pub mod hub;
 
 pub use absent::Absent;
@@ -25,3 +27,4 @@ pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pipeline::{Attempt, Screened, Shape, Ticket};
+pub use rates::{Rate, Rates};

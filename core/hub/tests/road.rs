@@ -12,6 +12,8 @@ mod gone;
 mod faithful;
 #[path = "road/laws.rs"]
 mod laws;
+#[path = "road/counted.rs"]
+mod counted;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

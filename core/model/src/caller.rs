@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// How long a name that a client gives itself may be, in characters.
+pub const MAX_LABEL: usize = 128;
+
 /// The party on whose behalf a call is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -9,8 +12,11 @@ pub struct Caller {
     pub subject: String,
     /// Roles the access rules look at.
     pub roles: Vec<String>,
-    /// What the client calls itself; informational only, never a ground for a decision.
+    /// Which agent of the client makes the call, in the client's words; informational only, never
+    /// a ground for a decision.
     pub caller_id: Option<String>,
+    /// What the client calls itself, with its version; informational only as well.
+    pub client: Option<String>,
     /// The door the call came through.
     pub front: Front,
     /// Whether access rules bind it.
@@ -45,25 +51,39 @@ pub enum Front {
 impl Caller {
     /// The person whose configuration this is, at the given front.
     pub fn operator(front: Front) -> Self {
-        Self {
-            subject: "operator".to_owned(),
-            roles: Vec::new(),
-            caller_id: None,
-            front,
-            binding: Binding::Free,
-        }
+        Self::named("operator", front)
     }
 
     /// Somebody who reached the gateway over the network: access rules bind them.
     pub fn remote(subject: impl Into<String>, roles: Vec<String>) -> Self {
-        let subject = subject.into();
-        Self { subject, roles, binding: Binding::Access, ..Self::operator(Front::Gateway) }
+        Self { roles, binding: Binding::Access, ..Self::named(subject, Front::Gateway) }
     }
 
     /// Somebody at the gateway who did not say who they are, and whom no access rules bind.
     pub fn anonymous() -> Self {
-        Self { subject: "anonymous".to_owned(), ..Self::operator(Front::Gateway) }
+        Self::named("anonymous", Front::Gateway)
     }
+
+    /// Somebody of whom nothing is known but the name.
+    pub fn named(subject: impl Into<String>, front: Front) -> Self {
+        let (roles, caller_id, client) = (Vec::new(), None, None);
+        Self { subject: subject.into(), roles, caller_id, client, front, binding: Binding::Free }
+    }
+}
+
+/// A name that a client gives itself, as it may be kept and shown: short, on one line, and without
+/// characters that nobody sees. `None` when nothing is left of it.
+pub fn label(text: &str) -> Option<String> {
+    let seen = text.chars().filter(|c| !c.is_control() && !is_unseen(*c));
+    let kept: String = seen.take(MAX_LABEL).collect();
+    let kept = kept.trim();
+    (!kept.is_empty()).then(|| kept.to_owned())
+}
+
+/// Characters that show as nothing, or turn the text around them.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 // === impl Front ===
@@ -76,5 +96,26 @@ impl Front {
             Self::Terminal => "terminal",
             Self::Gateway => "gateway",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_client_gives_itself_is_kept_short_and_plain() {
+        for (given, kept) in [
+            ("planner", Some("planner")),
+            ("  sub agent 7 ", Some("sub agent 7")),
+            ("a\u{1b}[31m\r\nb", Some("a[31mb")),
+            ("ab\u{202e}cd\u{200b}", Some("abcd")),
+            ("日本", Some("日本")),
+            ("", None),
+            (" \n\u{feff}", None),
+        ] {
+            assert_eq!(label(given).as_deref(), kept, "{given:?}");
+        }
+        assert_eq!(label(&"ü".repeat(1000)), Some("ü".repeat(MAX_LABEL)));
     }
 }

@@ -60,6 +60,29 @@ pub enum CallError {
         /// Calls allowed.
         limit: u32,
     },
+    /// Too many calls of this kind in too little time, by a rate that the operator has set.
+    #[error("the rate of {rate} is used up{}", because(reason.as_deref()))]
+    RateExceeded {
+        /// The rate, in words.
+        rate: String,
+        /// What the operator has to say about it.
+        reason: Option<String>,
+        /// When there is room for the next call.
+        free_in: Duration,
+    },
+    /// The call was not made, because it could not be written down and the operator wants no such
+    /// calls.
+    #[error("the audit log cannot be written, and so the call was not made: {reason}")]
+    Unrecordable {
+        /// What is in the way.
+        reason: String,
+    },
+    /// The call was made and could not be written down; its answer is withheld.
+    #[error("the call was made but could not be written to the audit log: {reason}")]
+    Unrecorded {
+        /// What was in the way.
+        reason: String,
+    },
     /// The server cannot be used at all: it did not start, or its connection broke.
     #[error("server `{server}` is not usable: {reason}")]
     Unreachable {
@@ -177,9 +200,12 @@ impl CallError {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
             Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
             Self::Denied { .. } | Self::NotApproved { .. } => ErrorCode::PolicyBlocked,
-            Self::QuotaExceeded { .. } => ErrorCode::QuotaBlocked,
-            Self::Unreachable { .. } | Self::TimedOut { .. } => ErrorCode::Transient,
-            Self::OutcomeUnknown { .. } => ErrorCode::OutcomeUnknown,
+            Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
+                ErrorCode::Transient
+            }
+            // To the caller it is the same: it ran, and what came of it is not told.
+            Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } => ErrorCode::OutcomeUnknown,
             Self::Unauthorized { .. } => ErrorCode::AuthFailure,
             Self::RateLimited { .. } => ErrorCode::RateLimited,
             Self::Status { status, .. } => code_of_status(*status),
@@ -192,6 +218,8 @@ impl CallError {
     pub fn retryable(&self) -> bool {
         match self {
             Self::TimedOut { may_have_run, .. } => !may_have_run,
+            // Unlike a quota, a rate frees itself.
+            Self::RateExceeded { .. } => true,
             // Only this status says that the call was not even looked at.
             Self::Status { status, .. } => *status == 503,
             // What a server says failed inside it may have happened in part.
@@ -205,6 +233,8 @@ impl CallError {
             | Self::Unreachable { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
+            | Self::Unrecordable { .. }
+            | Self::Unrecorded { .. }
             | Self::OutcomeUnknown { .. } => self.code().retryable(),
         }
     }
@@ -232,6 +262,13 @@ impl CallError {
             )),
             Self::QuotaExceeded { .. } => {
                 Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
+            }
+            Self::RateExceeded { free_in, .. } => {
+                let seconds = free_in.as_millis().div_ceil(1000).max(1);
+                Some(format!("try again in {seconds}s, or change `rates` under `[tools]`"))
+            }
+            Self::Unrecordable { .. } | Self::Unrecorded { .. } => {
+                Some("make room for it, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
             }
             Self::Unreachable { server, .. } | Self::OutcomeUnknown { server, .. } => {
                 Some(format!("`capstan doctor {server}` says more"))
@@ -280,6 +317,10 @@ fn code_of_status(status: u16) -> ErrorCode {
     }
 }
 
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
 fn quoted_list(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
@@ -318,50 +359,5 @@ impl ErrorCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_codes_of_json_rpc_get_their_class() {
-        let classes = [
-            (-32602, ErrorCode::InvalidInput),
-            (-32601, ErrorCode::NotFound),
-            (-32002, ErrorCode::NotFound),
-            (-32603, ErrorCode::ServerError),
-            (7, ErrorCode::ServerError),
-        ];
-        for (code, expected) in classes {
-            assert_eq!(code_of_json_rpc(code), expected, "{code}");
-        }
-    }
-
-    #[test]
-    fn an_http_status_gets_its_class_and_only_one_is_worth_a_retry() {
-        let classes = [
-            (307, ErrorCode::ServerError, false),
-            (400, ErrorCode::InvalidInput, false),
-            (404, ErrorCode::NotFound, false),
-            (410, ErrorCode::NotFound, false),
-            (500, ErrorCode::ServerError, false),
-            (502, ErrorCode::Transient, false),
-            (503, ErrorCode::Transient, true),
-        ];
-        for (status, code, retryable) in classes {
-            let server: ServerName = "s".parse().unwrap();
-            let error = CallError::Status { server, status, reason: String::new() };
-            assert_eq!((error.code(), error.retryable()), (code, retryable), "{status}");
-        }
-    }
-
-    #[test]
-    fn a_call_that_may_have_run_is_never_called_retryable() {
-        let server: ServerName = "s".parse().unwrap();
-        let limit = Duration::from_secs(1);
-        let error =
-            |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
-        assert!(error(false).retryable());
-        assert!(!error(true).retryable());
-        let died = CallError::OutcomeUnknown { server: server.clone(), reason: String::new() };
-        assert!(!died.retryable());
-    }
-}
+#[path = "error_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! The nouns of the hub.
 //!
 //! Read in this order: [`name`] says what servers and tools are called, [`caller`] who asks,
-//! [`call`] what is asked, [`verdict`] what a rule can say about it, [`server`] how a server is,
+//! [`call`] what is asked, [`verdict`] what a rule can say about it, [`rate`] how calls are counted, [`server`] how a server is,
 //! [`error`] how a call can go wrong, and [`secret`] what must never be shown.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
@@ -10,6 +10,7 @@ pub mod name;
 pub mod caller;
 pub mod call;
 pub mod verdict;
+pub mod rate;
 pub mod server;
 pub mod error;
 pub mod secret;
@@ -18,6 +19,7 @@ pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};
 pub use error::{CallError, ErrorCode};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
+pub use rate::RateBy;
 pub use secret::Secret;
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};
 pub use verdict::{By, Ruling, Verdict};

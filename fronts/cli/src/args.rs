@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod audit;
 mod items;
 mod policy;
 mod serve;
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use audit::{AuditArgs, AuditKind};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
-pub use policy::{AuditArgs, WhyArgs};
+pub use policy::WhyArgs;
 pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.

@@ -57,8 +57,8 @@ pub trait Host: Send + Sync {
     /// Follows the audit log: what has come since the last call.
     fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure>;
 
-    /// Checks the audit log's chain; how many entries are whole.
-    fn verify_audit(&self, setup: &Setup) -> Result<u64, Failure>;
+    /// Checks the audit log's chain.
+    fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, Failure>;
 
     /// Keeps the names of a server's tools, resources or prompts, for completions.
     fn remember(&self, kind: Kind, server: &ServerName, names: Vec<String>);
@@ -176,12 +176,29 @@ pub struct AuditQuery {
     pub item: Option<String>,
     /// Only this caller.
     pub caller: Option<String>,
+    /// Only this front.
+    pub front: Option<String>,
+    /// Only this kind.
+    pub kind: Option<&'static str>,
     /// Only what failed.
     pub errors: Errors,
     /// Only from then on.
     pub since: Option<jiff::Timestamp>,
+    /// Only before then.
+    pub until: Option<jiff::Timestamp>,
     /// At most so many, the newest.
     pub limit: usize,
+}
+
+/// What is left of an audit log whose chain is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditWhole {
+    /// The number of the oldest entry; older ones were dropped when their time was over.
+    pub first: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many of them tell of a crash, of lost entries or of damage.
+    pub breaks: u64,
 }
 
 /// Whether only failures are looked for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
-use capstan_model::{CallError, ErrorCode, Kind, Target};
+use capstan_model::{CallError, Kind, Target};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
@@ -14,6 +14,7 @@ use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
+use crate::identity::caller_of;
 use crate::operator::{Around, ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::seal::{BadState, State, digest};
@@ -144,25 +145,35 @@ impl Way {
         if let Some(context) = span.as_ref().and_then(|span| span.context()) {
             params = context.put(&params);
         }
-        let target = match self.target().await {
-            Ok(target) => target,
-            Err(fault) => {
-                let unknown = Ending::Failed { code: ErrorCode::NotFound, json_rpc: None };
-                end(span, || unknown);
-                return Err(fault);
+        let caller = caller_of(&self.client.caller, &params);
+        let target = Target { kind: self.kind, name: self.name.clone() };
+        let mut call = Call { caller, target, params, part: self.part };
+        let hub = &self.gateway.hub;
+        // Written down from the first look for it: who tries what is not there leaves a trace too.
+        let is_searched = self.client.view == View::All && self.kind == Kind::Resource;
+        let search = is_searched.then(|| hub.begin_search(&call));
+        let Some(target) = self.target().await else {
+            let (kind, name) = (self.kind, self.name.clone());
+            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
+            end(span, || Ending::failed(&unknown));
+            if let Some(search) = search {
+                drop(search.end(Err(unknown.clone())).await);
             }
+            return self.fail(&unknown, &operator);
         };
         if let Some(span) = &mut span
-            && let Some(id) = self.gateway.hub.ids_of(&target).next()
+            && let Some(id) = hub.ids_of(&target).next()
         {
             span.found(&id.server);
         }
-        let caller = Arc::clone(&self.client.caller);
-        let call = Call { caller, target, params, part: self.part };
+        call.target = target;
         let session = Arc::clone(&self.client.session);
         let counted = self.gateway.metrics.begin();
-        let result = self.gateway.hub.call(&session, call, Arc::<ClientOperator>::clone(&operator));
-        let result = result.await;
+        let person = Arc::<ClientOperator>::clone(&operator);
+        let result = match search {
+            Some(search) => search.call(&session, call, person).await,
+            None => hub.call(&session, call, person).await,
+        };
         counted.end(&result);
         end(span, || match &result {
             Ok(screened) if screened.is_error() => Ending::ToolError,
@@ -189,21 +200,18 @@ impl Way {
         }))
     }
 
-    /// What the hub is to look for.
-    async fn target(&self) -> Result<Target, Fault> {
+    /// What the hub is to look for; `None` when no server has it.
+    async fn target(&self) -> Option<Target> {
         let name = match (&self.client.view, self.kind) {
             (View::One(server), Kind::Tool | Kind::Prompt) => format!("{server}__{}", self.name),
             (View::One(server), Kind::Resource) => format!("{server}:{}", self.name),
             (View::All, Kind::Tool | Kind::Prompt) => self.name.clone(),
             (View::All, Kind::Resource) => {
-                let located = self.gateway.locate(&self.client, &self.name).await;
-                let Some((server, uri)) = located else {
-                    return Err(Fault::no_such(self.kind, &self.name, self.client.revision));
-                };
+                let (server, uri) = self.gateway.locate(&self.client, &self.name).await?;
                 format!("{server}:{uri}")
             }
         };
-        Ok(Target { kind: self.kind, name })
+        Some(Target { kind: self.kind, name })
     }
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.

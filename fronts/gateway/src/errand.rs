@@ -11,6 +11,7 @@ use capstan_wire::{Json, compose, object};
 use crate::client::{Client, Level, View};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::identity::caller_of;
 
 impl Gateway {
     /// `completion/complete`.
@@ -95,17 +96,16 @@ impl Gateway {
         params: Option<Json>,
         wanted: Wanted,
     ) -> Result<Json, Fault> {
-        let uri = params.and_then(|params| object::get_string(&params, "uri"));
+        let params = params.unwrap_or_else(Json::empty_object);
+        let uri = object::get_string(&params, "uri");
         let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
-        let found = self.locate(&client, &uri).await;
-        let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
-        let (server, own) = found.ok_or_else(unknown)?;
         match wanted {
             Wanted::Yes => {
-                let watched =
-                    self.start_watching(&client.caller, &server, &own).await.map_err(|error| {
-                        Fault::of_call(&error, Kind::Resource, &uri, client.revision)
-                    })?;
+                let caller = caller_of(&client.caller, &params);
+                let watched = self.watch_for(&client, caller, &uri, "resources/subscribe").await;
+                let (server, own, watched) = watched.map_err(|error| {
+                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
+                })?;
                 let is_noted = client.subscribe(server, own, uri);
                 drop(watched);
                 if !is_noted {
@@ -113,6 +113,9 @@ impl Gateway {
                 }
             }
             Wanted::No => {
+                let found = self.locate(&client, &uri).await;
+                let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
+                let (server, own) = found.ok_or_else(unknown)?;
                 if client.unsubscribe(&server, &own) {
                     self.stop_watching(&server, &own);
                 }

@@ -107,15 +107,15 @@ impl Gateway {
         Party::new(caller, None, view)
     }
 
-    pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
+    /// What the quota of a party counts for; `client` is the name of its client.
+    pub(crate) fn session_of(&self, party: &Party, client: Option<&str>) -> Arc<Session> {
         match (&party.session, self.hub.limits.quota) {
             (Some(session), _) => Arc::clone(session),
             // Nothing to count.
             (None, None) => Arc::clone(&self.endless),
             (None, Some(_)) => {
-                let Caller { subject, caller_id, .. } = &*party.caller;
                 let begin = || self.hub.session();
-                self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)
+                self.conversations.of(&party.caller.subject, client, self.now(), begin)
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_hub::catalog::{capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
-use capstan_model::{Caller, ServerName};
+use capstan_model::ServerName;
 use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
@@ -14,13 +14,11 @@ use crate::client::{Client, Party, View};
 use crate::exchange::Answer;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::identity::{client_name, named};
 use crate::revision::Revision;
 
 /// How long who we are may depend on a server that has not said who it is.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
-
-/// Longest name of a client that is kept.
-const MAX_NAME: usize = 100;
 
 impl Gateway {
     /// Takes `initialize` of a legacy client; no client when it is refused.
@@ -43,7 +41,7 @@ impl Gateway {
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let able = able.unwrap_or_else(Json::empty_object);
         let party = named(party, info.as_ref());
-        let session = self.session_of(&party);
+        let session = self.session_of(&party, client_name(info.as_ref()).as_deref());
         let client = Arc::new(Client::new(revision, able, party, session));
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
@@ -136,8 +134,9 @@ impl Gateway {
     }
 
     fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
-        let (revision, able, party) = read_modern(params, party)?;
-        let session = self.session_of(&party);
+        let (revision, able, info) = read_modern(params)?;
+        let party = named(party, info.as_ref());
+        let session = self.session_of(&party, client_name(info.as_ref()).as_deref());
         Ok(Arc::new(Client::new(revision, able, party, session)))
     }
 
@@ -163,7 +162,8 @@ pub(crate) fn server_meta() -> Json {
     compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
 }
 
-fn read_modern(params: Option<&Json>, party: Party) -> Result<(Revision, Json, Party), Fault> {
+/// The revision, what the client can do, and who it says it is.
+fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), Fault> {
     let meta = params.and_then(|params| object::get(params, "_meta"));
     let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
     let [version, able, info] = object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
@@ -183,20 +183,7 @@ fn read_modern(params: Option<&Json>, party: Party) -> Result<(Revision, Json, P
         let message = format!("protocol version `{version}` is not spoken here");
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
-    Ok((revision, able, named(party, info.as_ref())))
-}
-
-/// The party with what the client calls itself, which is shown and never decided upon.
-fn named(party: Party, info: Option<&Json>) -> Party {
-    let Some(mut name) = info.and_then(|info| object::get_string(info, "name")) else {
-        return party;
-    };
-    if party.caller.caller_id.as_deref() == Some(name.as_str()) {
-        return party;
-    }
-    name.truncate(name.floor_char_boundary(MAX_NAME));
-    let caller = Caller { caller_id: Some(name), ..Caller::clone(&party.caller) };
-    Party { caller: Arc::new(caller), ..party }
+    Ok((revision, able, info))
 }
 
 /// What the servers can do, together.

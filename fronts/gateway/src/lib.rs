@@ -19,6 +19,7 @@ mod seal;
 mod conversations;
 mod park;
 mod operator;
+mod identity;
 mod hello;
 mod lists;
 mod coming;

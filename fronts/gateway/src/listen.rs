@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{Listener, Listing};
-use capstan_model::ServerName;
+use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -15,6 +15,7 @@ use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::identity::caller_of;
 use crate::operator::Event;
 
 /// How long it must be quiet before a change is told.
@@ -50,6 +51,13 @@ struct Listen {
     lists: HashSet<&'static str>,
     resources: HashMap<(ServerName, String), String>,
     events: mpsc::Sender<Event>,
+}
+
+/// Who asks for a subscription, and by which request.
+struct Listening {
+    client: Arc<Client>,
+    caller: Arc<Caller>,
+    id: Json,
 }
 
 /// Ends a subscription when its request ends.
@@ -88,8 +96,8 @@ impl Gateway {
         id: RequestId,
         params: Option<Json>,
     ) -> Exchange {
-        let filter = params.and_then(|params| object::get(&params, "notifications"));
-        let Some(filter) = filter else {
+        let params = params.unwrap_or_else(Json::empty_object);
+        let Some(filter) = object::get(&params, "notifications") else {
             return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
         };
         let (events, coming_out) = mpsc::channel(EVENTS);
@@ -99,15 +107,19 @@ impl Gateway {
             }
             RequestId::Text(text) => compose::string(text),
         };
-        let (gateway, listener) = (Arc::clone(self), Arc::clone(client));
-        let task = async move { gateway.run_listen(listener, own_id, filter, events).await };
+        let listener = Listening {
+            client: Arc::clone(client),
+            caller: caller_of(&client.caller, &params),
+            id: own_id,
+        };
+        let gateway = Arc::clone(self);
+        let task = async move { gateway.run_listen(listener, filter, events).await };
         Exchange::running(id, client, coming_out, Task(tokio::spawn(task)))
     }
 
     async fn run_listen(
         self: Arc<Self>,
-        client: Arc<Client>,
-        id: Json,
+        Listening { client, caller, id }: Listening,
         filter: Json,
         events: mpsc::Sender<Event>,
     ) -> Result<Payload, Fault> {
@@ -118,9 +130,9 @@ impl Gateway {
         let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
-            if let Some((server, own)) = self.locate(&client, &uri).await
-                && let Ok(wanting) = self.start_watching(&client.caller, &server, &own).await
-            {
+            let caller = Arc::clone(&caller);
+            let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen").await;
+            if let Ok((server, own, wanting)) = wanted {
                 watched.push(wanting);
                 resources.insert((server, own), uri);
             }

@@ -50,6 +50,8 @@ pub struct Readings {
     pub parked: u64,
     /// Servers, by state.
     pub servers: BTreeMap<&'static str, u64>,
+    /// Entries that could not be written to the audit log.
+    pub audit_lost: u64,
 }
 
 /// Counters of calls. All in one step each, so that nobody waits for anybody.
@@ -118,6 +120,7 @@ impl Metrics {
             sessions: number(sessions),
             parked: number(parked),
             servers,
+            audit_lost: hub.audit.lost(),
         }
     }
 
@@ -142,6 +145,9 @@ impl Metrics {
         for (state, count) in &readings.servers {
             text.line("capstan_servers", &format!("{{state=\"{state}\"}}"), count);
         }
+        let lost = "Entries that could not be written to the audit log.";
+        text.head("capstan_audit_lost_total", "counter", lost);
+        text.line("capstan_audit_lost_total", "", readings.audit_lost);
         text.0
     }
 

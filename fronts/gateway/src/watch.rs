@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use capstan_hub::Call;
 use capstan_hub::ports::Errand;
-use capstan_model::{CallError, Caller, Kind, ServerName};
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use tokio::sync::OwnedMutexGuard;
 
+use crate::client::Client;
 use crate::gateway::Gateway;
 
 /// A resource of a server.
@@ -28,9 +30,33 @@ pub(crate) struct Wanting {
 }
 
 impl Gateway {
+    /// Looks for the resource that a client knows as `uri` and asks its server to tell of it. That
+    /// is written down like a call.
+    pub(crate) async fn watch_for(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        caller: Arc<Caller>,
+        uri: &str,
+        method: &'static str,
+    ) -> Result<(ServerName, String, Wanting), CallError> {
+        let target = Target { kind: Kind::Resource, name: uri.to_owned() };
+        let call = Call::new(caller, target, None);
+        let mut attempt = self.hub.begin_search(&call).by_method(method);
+        let watched = if let Some((server, item)) = self.locate(client, uri).await {
+            let id = ItemId { server, item };
+            attempt.found(&id);
+            self.start_watching(&call.caller, &id.server, &id.item).await.map(|wanting| (id, wanting))
+        } else {
+            let (kind, name) = (Kind::Resource, uri.to_owned());
+            Err(CallError::Unknown { kind, name, nearest: Vec::new() })
+        };
+        attempt.end(watched.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        watched.map(|(id, wanting)| (id.server, id.item, wanting))
+    }
+
     /// Asks a server to tell of a resource. Whoever wants to hear of it is to be noted while it is
     /// held what this gives back.
-    pub(crate) async fn start_watching(
+    async fn start_watching(
         self: &Arc<Self>,
         caller: &Caller,
         server: &ServerName,

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use capstan_audit::background::MAX_WAITING;
-use capstan_audit::{Background, JsonLines, Limits, Verified};
+use capstan_audit::{Background, JsonLines, Limits};
 use capstan_hub::ports::AuditLog;
 
-use crate::world::{World, entry};
+use crate::world::{World, entry, whole};
 
 fn background(world: &World) -> Background {
     Background::start(world.open()).unwrap()
@@ -24,7 +24,7 @@ fn entries_arrive_in_order_and_the_chain_is_whole() {
     let items: Vec<String> = world.rows().into_iter().map(|row| row.item).collect();
     let expected: Vec<String> = (1..=3000).map(|number| format!("tool_{number}")).collect();
     assert_eq!(items, expected);
-    assert_eq!(world.verified(), Verified { entries: 3000, breaks: 0 });
+    assert_eq!(world.verified(), whole(3000, 0));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn who_records_more_than_can_be_written_waits_and_nothing_is_lost() {
     thread.join().unwrap();
     log.close();
     assert_eq!(log.failures(), 0);
-    assert_eq!(world.verified(), Verified { entries: count, breaks: 0 });
+    assert_eq!(world.verified(), whole(count, 0));
 }
 
 #[test]
@@ -84,25 +84,26 @@ fn entries_of_a_batch_that_cannot_be_written_are_counted_and_told() {
     let aside = world.file("aside");
     fs::rename(world.log(), &aside).unwrap();
     fs::create_dir(world.log()).unwrap();
-    log.record_all(&[entry(2), entry(3), entry(4)]);
+    log.record_all(&[entry(2), entry(3), entry(4)]).unwrap();
     fs::remove_dir(world.log()).unwrap();
     fs::rename(&aside, world.log()).unwrap();
-    log.record_all(&[entry(5), entry(6)]);
+    log.record_all(&[entry(5), entry(6)]).unwrap();
     let items: Vec<String> = world.rows().into_iter().map(|row| row.item).collect();
     assert_eq!(items, ["tool_1", "3 entries could not be written", "tool_5", "tool_6"]);
-    assert_eq!(world.verified(), Verified { entries: 4, breaks: 1 });
+    assert_eq!(world.verified(), whole(4, 1));
 }
 
 #[test]
 fn a_batch_puts_a_full_log_aside_and_goes_on_in_a_new_one() {
     let world = World::new();
-    let log = JsonLines::open(&world.log(), Limits { max_size: 4096, keep: 8 }).unwrap();
+    let log =
+        JsonLines::open(&world.log(), Limits { max_size: 4096, ..Limits::default() }).unwrap();
     for first in (1..=40).step_by(4) {
         let batch: Vec<_> = (first..first + 4).map(entry).collect();
-        log.record_all(&batch);
+        log.record_all(&batch).unwrap();
     }
     assert!(world.file("audit.1.jsonl").exists());
-    assert_eq!(world.verified(), Verified { entries: 40, breaks: 0 });
-    log.record_all(&[]);
+    assert_eq!(world.verified(), whole(40, 0));
+    log.record_all(&[]).unwrap();
     assert_eq!(world.verified().entries, 40);
 }

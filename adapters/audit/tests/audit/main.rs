@@ -8,5 +8,8 @@ mod tampering;
 mod background;
 mod faults;
 mod rotation;
+mod keeping;
+mod refusing;
+mod settling;
 mod reading;
 mod processes;

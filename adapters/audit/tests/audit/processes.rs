@@ -18,7 +18,8 @@ const COUNT: &str = "CAPSTAN_TEST_AUDIT_COUNT";
 const KILLS: u64 = 100;
 
 /// Small enough that children put logs aside all the time.
-const LIMITS: Limits = Limits { max_size: 20_000, keep: 10_000 };
+const LIMITS: Limits =
+    Limits { max_size: 20_000, max_total: Limits::MAX_TOTAL, retention: Limits::RETENTION };
 
 /// The child's part; in an ordinary run there is nothing to do.
 #[test]

@@ -43,6 +43,11 @@ fn a_query_lets_pass_what_fits_all_its_parts() {
     check(&Query { errors_only: true, ..all.clone() }, &[4, 5]);
     check(&Query { since: Some(time(5)), ..all.clone() }, &[5, 6]);
     check(&Query { since: Some(time(7)), ..all.clone() }, &[]);
+    check(&Query { until: Some(time(3)), ..all.clone() }, &[1, 2]);
+    check(&Query { since: Some(time(3)), until: Some(time(5)), ..all.clone() }, &[3, 4]);
+    check(&Query { front: text("cli"), ..all.clone() }, &[3]);
+    check(&Query { kind: text("tool"), limit: 1, ..all.clone() }, &[6]);
+    check(&Query { kind: text("break"), ..all.clone() }, &[]);
     check(&Query { limit: 2, ..all.clone() }, &[5, 6]);
     check(&Query { limit: 0, ..all.clone() }, &[]);
     check(&Query { server: text("github"), errors_only: true, ..all.clone() }, &[]);
@@ -118,4 +123,15 @@ fn a_long_log_is_followed_in_parts() {
     assert_eq!(rows.len(), 1000);
     let (rows, _) = reader.rows_since(position).unwrap();
     assert_eq!((rows.len(), rows[0].seq), (500, 1001));
+}
+
+#[test]
+fn the_newest_rows_are_found_without_reading_the_rest() {
+    let world = World::with_entries(300);
+    // Whoever reads the first lines finds nothing there that could be read.
+    let mut text = std::fs::read(world.log()).unwrap();
+    text[..100_000].fill(b'\xff');
+    std::fs::write(world.log(), text).unwrap();
+    let rows = world.reader().query(&Query { limit: 3, ..Query::default() }).unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [298, 299, 300]);
 }

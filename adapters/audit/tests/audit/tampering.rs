@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use capstan_audit::{Reason, Verified};
+use capstan_audit::Reason;
 
-use crate::world::World;
+use crate::world::{World, whole};
 
 /// Changes a log of five entries and expects the damage to be found.
 #[track_caller]
@@ -20,8 +20,8 @@ fn check(tamper: impl FnOnce(&mut Vec<String>), line: u64, reason: Reason) {
 
 #[test]
 fn an_untouched_log_is_whole() {
-    assert_eq!(World::with_entries(5).verified(), Verified { entries: 5, breaks: 0 });
-    assert_eq!(World::new().verified(), Verified { entries: 0, breaks: 0 });
+    assert_eq!(World::with_entries(5).verified(), whole(5, 0));
+    assert_eq!(World::new().verified(), whole(0, 0));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use capstan_audit::{Broken, Verified};
@@ -85,18 +88,41 @@ pub(crate) fn lines_of(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// Waits for a future on this very thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// A log whose chain is whole from its first entry on.
+pub(crate) fn whole(entries: u64, breaks: u64) -> Verified {
+    Verified { first: 1, entries, breaks }
+}
+
 /// The `number`th call of a quiet day, one a second.
 pub(crate) fn entry(number: u64) -> Entry {
     Entry {
         time: time(number),
         caller: Arc::new(Caller {
-            subject: "ci".to_owned(),
             roles: vec!["deployers".to_owned()],
-            caller_id: Some("some-client/1.0".to_owned()),
-            front: Front::Gateway,
-            binding: Binding::Access,
+            caller_id: Some("planner".to_owned()),
+            client: Some("some-client/1.0".to_owned()),
+            ..Caller::remote("ci", Vec::new())
         }),
         kind: Kind::Tool,
+        method: None,
         server: Some("linear".to_owned()),
         item: format!("tool_{number}"),
         effect: Some(Effect::Write),

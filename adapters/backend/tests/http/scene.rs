@@ -125,6 +125,7 @@ impl Scene {
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            rates: capstan_hub::Rates::default(),
             catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),

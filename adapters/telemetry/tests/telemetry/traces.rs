@@ -38,7 +38,8 @@ fn json(text: &str) -> Json {
 }
 
 fn caller() -> Caller {
-    Caller { caller_id: Some("editor".to_owned()), ..Caller::remote("ann", Vec::new()) }
+    let client = Some("editor".to_owned());
+    Caller { client, ..Caller::remote("ann", Vec::new()) }
 }
 
 fn step<'a>(caller: &'a Caller, context: Option<&'a TraceContext>) -> Step<'a> {
@@ -72,6 +73,7 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
         audit: Arc::new(Nobody),
         clock: Arc::new(Nobody),
         limits: Limits::default(),
+        rates: capstan_hub::Rates::default(),
         open_questions: Arc::default(),
         changes: Arc::default(),
         catalog: capstan_hub::catalog::Catalog::default(),

@@ -5,7 +5,9 @@ pub(crate) mod server;
 mod kind;
 mod access;
 mod authorization;
+mod audit;
 mod gateway;
+mod rates;
 mod tables;
 
 pub(crate) use file::Part;

@@ -5,18 +5,19 @@ use std::time::Duration;
 use capstan_model::Verdict;
 use capstan_policy::DefaultRule;
 
-use crate::config::AuditArguments;
+use crate::config::Rate;
 use crate::expand::MissingEnv;
 use crate::fields::{Fields, Words};
-use crate::problem::Problem;
 use crate::refuse::{self, In};
 use crate::rule::{Reach, Rules, Subject};
 use crate::show;
-use crate::source::{Origin, Scope};
+use crate::source::Origin;
 
 use super::access::AccessPart;
 use super::authorization::AuthorizationPart;
+use super::audit::AuditTable;
 use super::gateway::GatewayTable;
+use super::rates;
 
 /// What the tables of one file say.
 #[derive(Debug, Default)]
@@ -34,9 +35,8 @@ pub(crate) struct Tables {
     pub(crate) elicitation_enabled: Option<Setting<bool>>,
     pub(crate) elicitation_timeout: Option<Setting<Duration>>,
     pub(crate) elicitation_queue: Option<Setting<u32>>,
-    pub(crate) audit_enabled: Option<Setting<bool>>,
-    pub(crate) audit_path: Option<Setting<String>>,
-    pub(crate) audit_arguments: Option<Setting<AuditArguments>>,
+    pub(crate) rates: Vec<Rate>,
+    pub(crate) audit: AuditTable,
     pub(crate) max_answer: Option<Setting<u64>>,
     pub(crate) gateway: GatewayTable,
 }
@@ -59,9 +59,6 @@ const DEFAULTS: Words<DefaultRule> = &[
 
 const MISSING: Words<MissingEnv> = &[("error", MissingEnv::Error), ("empty", MissingEnv::Empty)];
 
-const ARGUMENTS: Words<AuditArguments> =
-    &[("off", AuditArguments::Off), ("redacted", AuditArguments::Redacted)];
-
 /// Reads the tables of a file; `fields` is the file itself.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
     let mut tables = Tables::default();
@@ -79,7 +76,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
         mcp(nested, &mut tables);
     }
     if let Some(nested) = fields.nested("audit") {
-        audit(nested, &mut tables);
+        tables.audit = AuditTable::read(nested);
     }
     if let Some(mut nested) = fields.nested("screen") {
         refuse::check(&mut nested, In::Screen);
@@ -110,6 +107,7 @@ fn tools(mut fields: Fields<'_, '_>, tables: &mut Tables) {
     if let Some(nested) = fields.nested("authorization") {
         tables.authorization = AuthorizationPart::read(nested);
     }
+    tables.rates = rates::read(&mut fields);
     fields.finish();
 }
 
@@ -126,23 +124,6 @@ fn mcp(mut fields: Fields<'_, '_>, tables: &mut Tables) {
     tables.elicitation_timeout = setting(&mut fields, "elicitation_timeout", timeout);
     let queue = fields.count("elicitation_queue");
     tables.elicitation_queue = setting(&mut fields, "elicitation_queue", queue);
-    fields.finish();
-}
-
-fn audit(mut fields: Fields<'_, '_>, tables: &mut Tables) {
-    let enabled = fields.flag("enabled");
-    let path = fields.string("path");
-    let arguments = fields.word("arguments", ARGUMENTS);
-    if fields.report().file.scope == Scope::Project {
-        let problem =
-            Problem::warning("a project has no say in your audit log; `[audit]` is not used")
-                .help("move it to your own configuration file");
-        fields.table_problem(problem);
-    } else {
-        tables.audit_enabled = setting(&mut fields, "enabled", enabled);
-        tables.audit_path = setting(&mut fields, "path", path);
-        tables.audit_arguments = setting(&mut fields, "arguments", arguments);
-    }
     fields.finish();
 }
 

@@ -1,10 +1,13 @@
-//! Step 4: is there quota left? If so, a ticket is issued.
+//! Step 4: is there quota left, room in every rate, and an audit log to write to? If so, a ticket is
+//! issued.
 
 use capstan_model::{CallError, Effect, ItemId, Kind};
 use capstan_wire::Json;
 
 use super::confirm::Approved;
 use super::resolve::Resolved;
+use crate::hub::Hub;
+use crate::ports::Unwritten;
 use crate::trace::TraceContext;
 use crate::{Part, Session};
 
@@ -17,10 +20,13 @@ pub struct Ticket {
     params: Json,
 }
 
-pub(super) fn admit(session: &Session, approved: Approved) -> Result<Ticket, CallError> {
+pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<Ticket, CallError> {
     let Approved { resolved: Resolved { id, effect, call, .. } } = approved;
+    let ready = hub.audit.ready();
+    ready.map_err(|Unwritten(reason)| CallError::Unrecordable { reason })?;
+    let quota = || session.take_one().map_err(|limit| CallError::QuotaExceeded { limit });
     match call.part {
-        Part::First => session.take_one().map_err(|limit| CallError::QuotaExceeded { limit })?,
+        Part::First => hub.rates.take(hub, &id, &call, quota)?,
         Part::Later { .. } => {}
     }
     Ok(Ticket { id, kind: call.target.kind, effect, params: call.params })

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use capstan_model::CallError;
+use capstan_model::{CallError, ItemId};
 
 use super::record::Record;
 use super::{Screened, walk};
 use crate::hub::Hub;
-use crate::ports::Operator;
-use crate::{Call, Session};
+use crate::ports::{Operator, Settling, Unwritten};
+use crate::{Call, Outcome, Session};
 
 /// A call that is being put together, for which a server may have to start and a person to wait.
 ///
@@ -55,15 +55,52 @@ impl<'a> Attempt<'a> {
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
         let result = walk(self.hub, session, call, operator, &mut self.record).await;
-        self.record.close(&result);
-        result
+        let settling = self.record.close(&result);
+        settled(settling, result).await
+    }
+
+    /// Notes which item is meant, where the front has to look for it.
+    pub fn found(&mut self, id: &ItemId) {
+        self.record.meant(id);
+    }
+
+    /// Notes that the item is not called but asked about, by this method.
+    pub fn by_method(mut self, method: &'static str) -> Self {
+        self.record.by_method(method);
+        self
+    }
+
+    /// Ends what is no call but is written down like one.
+    ///
+    /// # Errors
+    /// What it ended with, or that it cannot be written down.
+    pub async fn end(self, result: Result<(), CallError>) -> Result<(), CallError> {
+        let outcome = match &result {
+            Ok(()) => Outcome::Answered,
+            Err(error) => Outcome::Failed(error.code()),
+        };
+        let settling = self.record.end(outcome, 0);
+        settled(settling, result).await
     }
 
     /// Gives up a call that cannot be put together, and gives the reason back.
     ///
     /// Who tries tools that are not there, or with arguments that do not fit, leaves a trace too.
     pub fn refuse(self, error: CallError) -> CallError {
-        self.record.close(&Err(error.clone()));
+        // Whoever puts calls together by hand has a log that is written at once.
+        drop(self.record.close(&Err(error.clone())));
         error
+    }
+}
+
+/// Holds a result back until its entry is kept. One that cannot be is withheld; a failure is told
+/// all the same, because nothing is gained by hiding it.
+async fn settled<T>(settling: Settling, result: Result<T, CallError>) -> Result<T, CallError> {
+    match settling {
+        Settling::Done => result,
+        Settling::Waits(kept) => match kept.await {
+            Ok(()) => result,
+            Err(Unwritten(reason)) => result.and(Err(CallError::Unrecorded { reason })),
+        },
     }
 }

@@ -55,7 +55,7 @@ async fn walk(
     let resolved = resolve::resolve(hub, call, record).await?;
     let permitted = permit::permit(hub, resolved, record)?;
     let approved = confirm::confirm(&*operator, permitted, record).await?;
-    let ticket = admit::admit(session, approved)?;
+    let ticket = admit::admit(hub, session, approved)?;
     let answer = send::send(hub, &ticket, operator).await?;
     screen::screen(hub.limits.max_answer, &ticket, answer)
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Screened;
 use crate::hub::Hub;
+use crate::ports::Settling;
 use crate::{Call, Entry, Ground, Keep, Outcome};
 
 /// An audit entry that is still open.
@@ -31,7 +32,7 @@ impl<'a> Record<'a> {
     /// The call is put together; until now only what it was for was known.
     pub(super) fn asked(&mut self, call: &Call) {
         if let Some(entry) = &mut self.entry {
-            *entry = Entry { time: entry.time, ..blank(self.hub, call) };
+            *entry = Entry { time: entry.time, method: entry.method, ..blank(self.hub, call) };
         }
     }
 
@@ -61,15 +62,33 @@ impl<'a> Record<'a> {
         }
     }
 
-    pub(super) fn close(mut self, result: &Result<Screened, CallError>) {
+    /// What is asked for is not the thing itself.
+    pub(super) fn by_method(&mut self, method: &'static str) {
         if let Some(entry) = &mut self.entry {
-            entry.outcome = match result {
+            entry.method = Some(method);
+        }
+    }
+
+    pub(super) fn close(self, result: &Result<Screened, CallError>) -> Settling {
+        let bytes = result.as_ref().map_or(0, |screened| screened.result().len());
+        self.end(
+            match result {
                 Ok(screened) if screened.is_error() => Outcome::ToolError,
                 Ok(_) => Outcome::Answered,
                 Err(error) => Outcome::Failed(error.code()),
-            };
-            entry.answer_bytes = result.as_ref().map_or(0, |screened| screened.result().len());
-        }
+            },
+            bytes,
+        )
+    }
+
+    pub(super) fn end(mut self, outcome: Outcome, answer_bytes: usize) -> Settling {
+        let Some(entry) = self.entry.take() else { return Settling::Done };
+        let duration = self.duration();
+        self.hub.audit.settle(Entry { outcome, duration, answer_bytes, ..entry })
+    }
+
+    fn duration(&self) -> Duration {
+        self.hub.clock.monotonic().saturating_sub(self.opened)
     }
 }
 
@@ -79,6 +98,7 @@ fn blank(hub: &Hub, call: &Call) -> Entry {
         time: hub.clock.now(),
         caller: Arc::clone(&call.caller),
         kind: call.target.kind,
+        method: None,
         server: None,
         item: call.target.name.clone(),
         effect: None,
@@ -108,7 +128,7 @@ fn arguments(hub: &Hub, call: &Call) -> Option<String> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if let Some(mut entry) = self.entry.take() {
-            entry.duration = self.hub.clock.monotonic().saturating_sub(self.opened);
+            entry.duration = self.duration();
             self.hub.audit.record(entry);
         }
     }

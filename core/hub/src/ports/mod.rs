@@ -1,9 +1,11 @@
-//! What the road needs from outside, as traits: servers and the rest here, people and programs in
-//! `operator`, what servers say unasked in `listener`.
+//! What the road needs from outside, as traits: servers and the clock here, people and programs in
+//! `operator`, what servers say unasked in `listener`, what is written down in `audit`.
 
+mod audit;
 mod listener;
 mod operator;
 
+pub use audit::{AuditLog, Settling, Unwritten};
 pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
@@ -18,9 +20,9 @@ use capstan_wire::Json;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use jiff::Timestamp;
 
+use crate::Answer;
 use crate::catalog::Typing;
 use crate::pipeline::Ticket;
-use crate::{Answer, Entry};
 
 /// A boxed future; the price of keeping these traits usable as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -127,12 +129,6 @@ pub struct Item {
     pub name: String,
     /// Everything the server says of it, as it was written.
     pub definition: Json,
-}
-
-/// Where finished calls are written down.
-pub trait AuditLog: Send + Sync {
-    /// Records one call. Called exactly once for every call, whatever became of it.
-    fn record(&self, entry: Entry);
 }
 
 /// The time.

@@ -9,7 +9,7 @@ use capstan_hub::ports::{
     About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
     Operator, Question, Reply,
 };
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Session};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates, Session};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
@@ -106,6 +106,7 @@ impl World {
             audit: Arc::clone(&log) as Arc<dyn AuditLog>,
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            rates: Rates::default(),
             catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),

@@ -5,59 +5,89 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::args::AuditArgs;
+use crate::args::{AuditArgs, AuditKind};
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::host::{AuditMark, AuditQuery, AuditRow, Errors, Setup};
+use crate::host::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors, Setup};
 use crate::print::{counted, width};
 use crate::table::table;
+
+use super::audit_csv as csv;
 
 /// How often the log is looked at when it is followed.
 const POLL: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
     let setup = context.setup()?;
+    let show = match (args.csv, context.print.wants_json()) {
+        (true, true) => return Err(Failure::usage("`--csv` and `--json` exclude each other")),
+        (true, false) => Show::Csv,
+        (false, true) => Show::Json,
+        (false, false) => Show::Table,
+    };
     if args.verify {
-        let entries = context.host.verify_audit(&setup)?;
-        let counted = counted(entries, "entry", "entries");
-        context.print.note(&format!("{counted}, none changed, removed or reordered"));
+        let whole = context.host.verify_audit(&setup)?;
+        context.print.note(&in_words(&whole));
         if context.print.wants_json() {
-            context.print.json(&serde_json::json!({ "entries": entries, "whole": true }));
+            let AuditWhole { first, entries, breaks } = whole;
+            let whole = serde_json::json!({
+                "entries": entries, "whole": true, "first": first, "breaks": breaks,
+            });
+            context.print.json(&whole);
         }
         return Ok(Exit::Ok);
     }
     let query = query(args)?;
+    if show == Show::Csv {
+        context.print.raw(csv::header().as_bytes());
+    }
     if args.follow {
-        return follow(context, &setup, &query).await;
+        return follow(context, &setup, &query, show).await;
     }
     let rows = context.host.audit(&setup, &query)?;
-    if context.print.wants_json() {
-        context.print.json(&rows);
-    } else if rows.is_empty() {
-        context.print.note("no calls so far");
-    } else {
-        let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-        context.print.data(&table(&HEADERS, &cells, width()));
+    match show {
+        Show::Json => context.print.json(&rows),
+        Show::Csv => rows.iter().for_each(|row| context.print.raw(csv::line(row).as_bytes())),
+        Show::Table if rows.is_empty() => context.print.note("no calls so far"),
+        Show::Table => {
+            let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+            context.print.data(&table(&HEADERS, &cells, width()));
+        }
     }
     Ok(Exit::Ok)
 }
 
 const HEADERS: [&str; 7] = ["TIME", "CALLER", "FRONT", "ITEM", "VERDICT", "RESULT", "MS"];
 
-async fn follow(context: &Context, setup: &Setup, query: &AuditQuery) -> Result<Exit, Failure> {
+/// How entries are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Table,
+    Json,
+    Csv,
+}
+
+async fn follow(
+    context: &Context,
+    setup: &Setup,
+    query: &AuditQuery,
+    show: Show,
+) -> Result<Exit, Failure> {
     let mut mark = AuditMark::default();
     loop {
         for row in context.host.audit_since(setup, &mut mark)? {
             if !fits(&row, query) {
                 continue;
             }
-            if context.print.wants_json() {
-                context.print.exactly(&Value::Object(row).to_string());
-            } else {
-                let cells = cells(&row);
-                let cells = cells.iter().map(|cell| one_line(cell, usize::MAX));
-                context.print.data(&cells.collect::<Vec<_>>().join("  "));
+            match show {
+                Show::Json => context.print.exactly(&Value::Object(row).to_string()),
+                Show::Csv => context.print.raw(csv::line(&row).as_bytes()),
+                Show::Table => {
+                    let cells = cells(&row);
+                    let cells = cells.iter().map(|cell| one_line(cell, usize::MAX));
+                    context.print.data(&cells.collect::<Vec<_>>().join("  "));
+                }
             }
         }
         tokio::time::sleep(POLL).await;
@@ -65,14 +95,29 @@ async fn follow(context: &Context, setup: &Setup, query: &AuditQuery) -> Result<
 }
 
 fn fits(row: &AuditRow, query: &AuditQuery) -> bool {
-    let is = |key: &str, wanted: &Option<String>| {
-        wanted.as_ref().is_none_or(|wanted| text(row, key) == *wanted)
-    };
+    let is = |key: &str, wanted: Option<&str>| wanted.is_none_or(|wanted| text(row, key) == wanted);
     let failed = text(row, "outcome") != "answered";
-    is("server", &query.server)
-        && is("item", &query.item)
-        && is("caller", &query.caller)
+    is("server", query.server.as_deref())
+        && is("item", query.item.as_deref())
+        && is("caller", query.caller.as_deref())
+        && is("front", query.front.as_deref())
+        && is("kind", query.kind)
         && (query.errors == Errors::All || failed)
+}
+
+fn in_words(whole: &AuditWhole) -> String {
+    let AuditWhole { first, entries, breaks } = *whole;
+    let counted = counted(entries, "entry", "entries");
+    let dropped = match first {
+        0 | 1 => String::new(),
+        first => format!("; starts at entry {first}, older ones removed by retention"),
+    };
+    let told = match breaks {
+        0 => String::new(),
+        1 => "; 1 of them tells of a crash or of lost entries".to_owned(),
+        many => format!("; {many} of them tell of a crash or of lost entries"),
+    };
+    format!("{counted}, none changed, removed or reordered{dropped}{told}")
 }
 
 fn cells(row: &AuditRow) -> Vec<String> {
@@ -85,18 +130,22 @@ fn cells(row: &AuditRow) -> Vec<String> {
         "" => text(row, "outcome"),
         code => code.to_owned(),
     };
+    let verdict = match text(row, "approval").as_str() {
+        "" => text(row, "verdict"),
+        ground => format!("{} ({ground})", text(row, "verdict")),
+    };
     vec![
         text(row, "time"),
         text(row, "caller"),
         text(row, "front"),
         item,
-        text(row, "verdict"),
+        verdict,
         result,
         text(row, "duration_ms"),
     ]
 }
 
-fn text(row: &AuditRow, key: &str) -> String {
+pub(super) fn text(row: &AuditRow, key: &str) -> String {
     match row.get(key) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -116,14 +165,17 @@ fn query(args: &AuditArgs) -> Result<AuditQuery, Failure> {
         server: args.server.clone().or(server),
         item,
         caller: args.caller.clone(),
+        front: args.front.clone(),
+        kind: args.kind.map(AuditKind::as_str),
         errors: if args.errors { Errors::Only } else { Errors::All },
-        since: args.since.as_deref().map(since).transpose()?,
+        since: args.since.as_deref().map(moment).transpose()?,
+        until: args.until.as_deref().map(moment).transpose()?,
         limit: args.limit,
     })
 }
 
 /// A moment: `2h` ago, or a time.
-fn since(text: &str) -> Result<Timestamp, Failure> {
+fn moment(text: &str) -> Result<Timestamp, Failure> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }

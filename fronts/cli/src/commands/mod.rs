@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 mod audit;
+mod audit_csv;
 mod call;
 mod completions;
 mod config;

@@ -9,6 +9,7 @@ use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
 use super::body::{self, Body};
+use super::caller;
 use super::events::{Events, Source, outs};
 use super::face::Face;
 use super::sessions::Held;
@@ -86,6 +87,7 @@ pub(super) async fn answer(
             }
             Ok(Message::Request { id, method, params }) => {
                 let params = trace::adopt(&head.headers, params);
+                let params = caller::adopt(&head.headers, params);
                 requests.push(outs(face.gateway().request(session.client(), id, &method, params)));
             }
             Ok(Message::Notification { method, params }) => {

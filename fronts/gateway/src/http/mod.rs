@@ -15,6 +15,7 @@ mod take;
 mod post;
 mod mirror;
 mod repeats;
+mod caller;
 mod trace;
 mod batch;
 mod older;

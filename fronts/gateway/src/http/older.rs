@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::batch;
 use super::body::{self, Body};
+use super::caller;
 use super::events::{Events, Source, outs};
 use super::face::Face;
 use super::sessions::Key;
@@ -123,7 +124,8 @@ pub(super) async fn post(
 fn traced(head: &Parts, message: Message) -> Message {
     match message {
         Message::Request { id, method, params } => {
-            Message::Request { id, method, params: trace::adopt(&head.headers, params) }
+            let params = trace::adopt(&head.headers, params);
+            Message::Request { id, method, params: caller::adopt(&head.headers, params) }
         }
         other @ (Message::Notification { .. } | Message::Reply { .. }) => other,
     }

@@ -16,6 +16,7 @@ use hyper::http::request::Parts;
 
 use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
 use super::body::{self, Body};
+use super::caller;
 use super::events::{Events, Source, outs};
 use super::face::Face;
 use super::mirror::{self, Said};
@@ -85,7 +86,7 @@ async fn request(
     (caller, view): (Arc<Caller>, View),
     mut asked: Asked,
 ) -> Response<Body> {
-    asked.params = trace::adopt(&head.headers, asked.params);
+    asked.params = caller::adopt(&head.headers, trace::adopt(&head.headers, asked.params));
     if let Some(said) = modern(&head.headers, &asked) {
         let made = make_modern(face, head, (caller, view), &asked, &said);
         return match made.await {

@@ -120,6 +120,7 @@ impl World {
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            rates: capstan_hub::Rates::default(),
             open_questions: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),

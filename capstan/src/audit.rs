@@ -1,0 +1,97 @@
+//! The audit log of a configuration: written, read, and checked.
+
+use std::path::{Path, PathBuf};
+
+use capstan_audit::reader::Position;
+use capstan_audit::{
+    AuditError, Durability, JsonLines, Limits, OnFull, Query, Reader, Row, VerifyError,
+};
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::host::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors};
+use capstan_config::{AuditOnFull, Config};
+use serde_json::Value;
+
+use crate::host::explained;
+use crate::world::World;
+
+/// Where the log is.
+pub(crate) fn path(world: &World, config: &Config) -> PathBuf {
+    match &config.audit.path {
+        Some(path) => world.here().join(path),
+        None => world.state().join("audit.jsonl"),
+    }
+}
+
+/// Opens the log for writing.
+pub(crate) fn open(world: &World, config: &Config) -> Result<JsonLines, AuditError> {
+    let audit = &config.audit;
+    let limits = Limits {
+        max_size: audit.max_size,
+        // Each comes from a file of its own, perhaps.
+        max_total: audit.max_total.max(audit.max_size),
+        retention: audit.retention,
+    };
+    let durability = if audit.durable { Durability::Sync } else { Durability::Fast };
+    let on_full = match audit.on_full {
+        AuditOnFull::Degrade => OnFull::Degrade,
+        AuditOnFull::Refuse => OnFull::Refuse,
+    };
+    let log = JsonLines::open(&path(world, config), limits)?;
+    Ok(log.with_durability(durability).with_on_full(on_full))
+}
+
+pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure> {
+    let query = Query {
+        server: query.server.clone(),
+        item: query.item.clone(),
+        caller: query.caller.clone(),
+        front: query.front.clone(),
+        kind: query.kind.map(str::to_owned),
+        errors_only: query.errors == Errors::Only,
+        since: query.since,
+        until: query.until,
+        limit: query.limit,
+    };
+    let rows = Reader::open(path).and_then(|reader| reader.query(&query));
+    Ok(rows.map_err(|error| failure(&error))?.iter().map(row).collect())
+}
+
+/// What has come since the mark, which moves on.
+pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure> {
+    let reader = Reader::open(path).map_err(|error| failure(&error))?;
+    let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
+    let position = match last {
+        Some(position) => *position,
+        None => reader.end().map_err(|error| failure(&error))?,
+    };
+    let (rows, next) = reader.rows_since(position).map_err(|error| failure(&error))?;
+    mark.0 = Some(Box::new(next));
+    Ok(rows.iter().map(row).collect())
+}
+
+pub(crate) fn verify(path: &Path) -> Result<AuditWhole, Failure> {
+    let reader = Reader::open(path).map_err(|error| failure(&error))?;
+    match reader.verify() {
+        Ok(verified) => Ok(AuditWhole {
+            first: verified.first,
+            entries: verified.entries,
+            breaks: verified.breaks,
+        }),
+        Err(VerifyError::Audit(error)) => Err(failure(&error)),
+        Err(VerifyError::Broken(broken)) => {
+            let message = format!("the audit log is not whole: {broken}");
+            Err(Failure::new(Exit::ToolError, "server_error", message))
+        }
+    }
+}
+
+fn row(row: &Row) -> AuditRow {
+    match serde_json::to_value(row) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => AuditRow::new(),
+    }
+}
+
+fn failure(error: &AuditError) -> Failure {
+    Failure { exit: Exit::Internal, code: "internal", ..explained(error, error.hint()) }
+}

@@ -1,0 +1,97 @@
+//! What callers say of themselves: the name of a client, and which of its agents makes a call.
+//!
+//! **Invariant:** nobody decides upon it. It is cleaned, cut, and written down.
+
+use std::sync::Arc;
+
+use capstan_model::Caller;
+use capstan_model::caller::label;
+use capstan_wire::{Json, object};
+
+use crate::client::Party;
+
+/// `_meta` keys by which a call says which agent makes it; the first that is there counts.
+pub(crate) const CALLER_ID: [&str; 2] = ["capstan/caller_id", "caller_id"];
+
+/// The name of a client, as `clientInfo` has it.
+pub(crate) fn client_name(info: Option<&Json>) -> Option<String> {
+    label(&object::get_string(info?, "name")?)
+}
+
+/// The party with what the client calls itself.
+pub(crate) fn named(party: Party, info: Option<&Json>) -> Party {
+    let Some(name) = client_name(info) else { return party };
+    let version = info.and_then(|info| object::get_string(info, "version"));
+    let client = match version.as_deref().and_then(label) {
+        Some(version) => label(&format!("{name}/{version}")),
+        None => Some(name),
+    };
+    if party.caller.client == client {
+        return party;
+    }
+    let caller = Caller { client, ..Caller::clone(&party.caller) };
+    Party { caller: Arc::new(caller), ..party }
+}
+
+/// The caller of one request, with the agent that its params name.
+pub(crate) fn caller_of(caller: &Arc<Caller>, params: &Json) -> Arc<Caller> {
+    let meta = object::get(params, "_meta");
+    let said = meta.map(|meta| object::peek(&meta, CALLER_ID)).unwrap_or_default();
+    let said = said.into_iter().flatten().find_map(|said| label(&said.read::<String>().ok()?));
+    match said {
+        None => Arc::clone(caller),
+        Some(caller_id) => Arc::new(Caller { caller_id: Some(caller_id), ..Caller::clone(caller) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_model::Front;
+
+    use super::*;
+    use crate::client::View;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn c52_a_call_says_which_agent_makes_it_and_nothing_else_changes() {
+        let caller = Arc::new(Caller::named("ann", Front::Gateway));
+        for (params, expected) in [
+            (r#"{"_meta":{"caller_id":"planner"}}"#, Some("planner")),
+            (r#"{"_meta":{"capstan/caller_id":"coder","caller_id":"planner"}}"#, Some("coder")),
+            (r#"{"_meta":{"capstan/caller_id":" \u001b[1m","caller_id":"planner"}}"#, Some("[1m")),
+            (r#"{"_meta":{"capstan/caller_id":7,"caller_id":"planner"}}"#, Some("planner")),
+            (r#"{"_meta":{"caller_id":{"x":1}}}"#, None),
+            (r#"{"_meta":{"caller_id":""}}"#, None),
+            (r#"{"caller_id":"planner"}"#, None),
+            (r#"{"_meta":7}"#, None),
+            ("{}", None),
+        ] {
+            let found = caller_of(&caller, &json(params));
+            assert_eq!(found.caller_id.as_deref(), expected, "{params}");
+            assert_eq!(Caller { caller_id: None, ..Caller::clone(&found) }, *caller, "{params}");
+        }
+        let long = json(&format!(r#"{{"_meta":{{"caller_id":"{}"}}}}"#, "x".repeat(100_000)));
+        assert_eq!(caller_of(&caller, &long).caller_id.as_ref().map(String::len), Some(128));
+    }
+
+    #[test]
+    fn a_client_is_known_by_its_name_and_version() {
+        let named_by = |info: &str| {
+            let caller = Arc::new(Caller::named("ann", Front::Gateway));
+            named(Party::new(caller, None, View::All), Some(&json(info))).caller.client.clone()
+        };
+        for (info, expected) in [
+            (r#"{"name":"editor","version":"1.2"}"#, Some("editor/1.2")),
+            (r#"{"name":"editor"}"#, Some("editor")),
+            (r#"{"name":"e\nd","version":""}"#, Some("ed")),
+            (r#"{"name":"","version":"1"}"#, None),
+            (r#"{"name":7}"#, None),
+            ("{}", None),
+        ] {
+            assert_eq!(named_by(info).as_deref(), expected, "{info}");
+        }
+    }
+}
