@@ -7,6 +7,8 @@ mod assemble;
 mod policy;
 mod demo;
 mod packages;
+mod approvals;
+mod desks;
 mod host;
 mod telemetry;
 mod serve;

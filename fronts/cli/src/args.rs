@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod approvals;
 mod items;
 mod policy;
 mod serve;
@@ -9,6 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use approvals::{
+    ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
+};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use policy::{AuditArgs, WhyArgs};
 pub use serve::{LogFormat, ServeArgs};
@@ -89,6 +93,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
+    /// Answer calls that wait for an approval in running gateways
+    Approvals(ApprovalsArgs),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration
@@ -260,6 +266,9 @@ pub struct CallArgs {
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
+    /// Whether a person is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// `capstan config`.

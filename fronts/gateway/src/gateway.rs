@@ -54,8 +54,6 @@ pub struct Gateway {
     /// States that clients carry: the number of the next, and those that came back.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
-    /// For those whose calls are not counted.
-    endless: Arc<Session>,
     /// The most that each server was asked to tell.
     levels: Mutex<HashMap<ServerName, Level>>,
 }
@@ -87,7 +85,6 @@ impl Gateway {
             conversations: Conversations::default(),
             states: AtomicU64::new(1),
             spent: Mutex::default(),
-            endless: Arc::new(Session::new(None)),
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
@@ -108,11 +105,9 @@ impl Gateway {
     }
 
     pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
-        match (&party.session, self.hub.limits.quota) {
-            (Some(session), _) => Arc::clone(session),
-            // Nothing to count.
-            (None, None) => Arc::clone(&self.endless),
-            (None, Some(_)) => {
+        match &party.session {
+            Some(session) => Arc::clone(session),
+            None => {
                 let Caller { subject, caller_id, .. } = &*party.caller;
                 let begin = || self.hub.session();
                 self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)

@@ -127,6 +127,7 @@ impl Scene {
             limits: Limits::default(),
             catalog: Catalog::default(),
             open_questions: Arc::default(),
+            approvals: Arc::default(),
             changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });

@@ -74,6 +74,7 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
         clock: Arc::new(Nobody),
         limits: Limits::default(),
         open_questions: Arc::default(),
+        approvals: Arc::default(),
         changes: Arc::default(),
         catalog: capstan_hub::catalog::Catalog::default(),
     }

@@ -1,13 +1,17 @@
 //! What the road needs from outside, as traits: servers and the rest here, people and programs in
-//! `operator`, what servers say unasked in `listener`.
+//! `operator`, what servers say unasked in `listener`, what is kept in `store` and `rules`.
 
 mod listener;
 mod operator;
+mod rules;
+mod store;
 
 pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
 };
+pub use rules::{NewRule, NotSaved, RuleBook};
+pub use store::{Binding, Grant, Store, StoreError};
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -121,6 +121,7 @@ impl World {
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             open_questions: Arc::default(),
+            approvals: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),
         };
