@@ -61,6 +61,7 @@ pub(crate) fn hub(
         catalog: Catalog { names: names(config), ..Catalog::default() },
         open_questions: Arc::new(AtomicUsize::new(0)),
         changes,
+        approvals: Arc::default(),
     })
 }
 

@@ -20,6 +20,8 @@ use capstan_model::{Kind, ServerName};
 
 use crate::assemble::{self, Approve};
 use crate::audit;
+use crate::approvals;
+
 use crate::clock::SystemClock;
 use crate::demo;
 use crate::packages;
@@ -34,7 +36,7 @@ const CONFIG: &str = "config.toml";
 
 /// The program around the command line.
 pub(crate) struct LocalHost {
-    world: Arc<World>,
+    pub(crate) world: Arc<World>,
 }
 
 // === impl LocalHost ===
@@ -44,11 +46,11 @@ impl LocalHost {
         Self { world }
     }
 
-    fn user_file(&self) -> PathBuf {
+    pub(crate) fn user_file(&self) -> PathBuf {
         self.world.config().join(CONFIG)
     }
 
-    fn project_file(&self) -> Option<PathBuf> {
+    pub(crate) fn project_file(&self) -> Option<PathBuf> {
         self.world.project().map(|project| project.join(".capstan").join(CONFIG))
     }
 
@@ -137,8 +139,12 @@ impl Host for LocalHost {
     }
 
     fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {
-        assemble::hub(&self.world, &setup.loaded, approve(options), Others::People)
-            .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))
+        let mut hub = assemble::hub(&self.world, &setup.loaded, approve(options), Others::People)
+            .map_err(|error| {
+            Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
+        })?;
+        hub.approvals = Arc::new(approvals::at_the_command_line(&self.world, &setup.loaded));
+        Ok(hub)
     }
 
     fn serve<'a>(
@@ -314,7 +320,7 @@ fn shell_word(word: String) -> String {
     if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>) -> ConfigFile {
+pub(crate) fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>) -> ConfigFile {
     ConfigFile { exists: path.exists(), path, scope, dialect }
 }
 

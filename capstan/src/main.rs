@@ -9,6 +9,8 @@ mod rates;
 mod audit;
 mod demo;
 mod packages;
+mod approvals;
+mod desks;
 mod host;
 mod telemetry;
 mod serve;

@@ -22,6 +22,9 @@ use capstan_model::{Caller, ServerState};
 use futures::future::join;
 
 use crate::assemble::{self, Approve};
+use crate::approvals;
+
+use crate::desks;
 use crate::telemetry::Telemetry;
 use crate::world::World;
 
@@ -36,7 +39,7 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
-    world: &World,
+    world: &Arc<World>,
     loaded: &Loaded,
     approve: Approve,
     serving: Serving<'_>,
@@ -56,6 +59,7 @@ pub(crate) async fn serve(
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let watched = watch(&hub);
+    let mut controlled = desks::open(world, &hub.approvals);
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move { warming.warm_up().await });
@@ -81,6 +85,7 @@ pub(crate) async fn serve(
             Ok(())
         }
     };
+    controlled.shutdown().await;
     // At the same time, and beside the runtime: neither has time to wait for the other.
     let told = tokio::task::spawn_blocking(move || telemetry.end());
     let ((), told) = tokio::join!(hub.close(), told);
@@ -93,12 +98,13 @@ pub(crate) async fn serve(
 
 /// A hub for clients, whose calls are written down beside them.
 fn hub(
-    world: &World,
+    world: &Arc<World>,
     loaded: &Loaded,
     approve: Approve,
 ) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
+    hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
     let mut audit = None;
     if loaded.config.audit.enabled {
         let log = crate::audit::open(world, &loaded.config)?;

@@ -173,7 +173,7 @@ pub struct Screen {
 }
 
 /// Where the gateway listens, and to whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// The address, as it was written; `None` means the usual one.
     pub listen: Option<String>,
@@ -189,6 +189,10 @@ pub struct Gateway {
     pub tls_key: Option<String>,
     /// Whether arguments are checked against a tool's schema before they are sent.
     pub validate_arguments: bool,
+    /// How long a call waits for an approval when its client cannot be asked.
+    pub approval_wait: Duration,
+    /// Whether clients may have an approval saved as a rule.
+    pub save_approvals: bool,
     /// Its bounds.
     pub limits: GatewayLimits,
 }
@@ -290,6 +294,25 @@ impl AuditOnFull {
 impl Default for Screen {
     fn default() -> Self {
         Self { max_answer: 10 << 20 }
+    }
+}
+
+// === impl Gateway ===
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            public_url: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls_cert: None,
+            tls_key: None,
+            validate_arguments: false,
+            approval_wait: Duration::from_secs(15),
+            save_approvals: false,
+            limits: GatewayLimits::default(),
+        }
     }
 }
 

@@ -319,6 +319,12 @@ fn gateway(config: &mut Config, merge: &mut Merge<'_>) {
     let validate = merge.nearest(|tables| &tables.gateway.validate_arguments);
     let validate = merge.note("gateway.validate_arguments", validate);
     gateway.validate_arguments = validate.unwrap_or_default();
+    let wait = merge.nearest(|tables| &tables.gateway.approval_wait);
+    let wait = merge.note("gateway.approval_wait", wait);
+    gateway.approval_wait = wait.unwrap_or(gateway.approval_wait);
+    let save = merge.nearest(|tables| &tables.gateway.save_approvals);
+    let save = merge.note("gateway.save_approvals", save);
+    gateway.save_approvals = save.unwrap_or(gateway.save_approvals);
     let limits = &mut gateway.limits;
     let body = merge.nearest(|tables| &tables.gateway.max_body);
     limits.max_body = merge.note("gateway.limits.max_body", body).unwrap_or(limits.max_body);

@@ -266,6 +266,12 @@ pub(crate) struct Gateway {
     /// Whether arguments are checked against a tool's schema before they are sent.
     #[schemars(extend("default" = false))]
     validate_arguments: bool,
+    /// How long a call waits for an approval when its client cannot be asked; `"0s"` refuses it at once.
+    #[schemars(extend("default" = "15s"))]
+    approval_wait: Duration,
+    /// Whether a client's user may have an approval saved as a rule of yours.
+    #[schemars(extend("default" = false))]
+    save_approvals: bool,
     /// Its bounds.
     limits: GatewayLimits,
 }

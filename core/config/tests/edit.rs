@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use capstan_config::edit::{
     EditError, NewProgram, NewRemote, NewServer, NewTarget, Switch, add_permission_rule,
-    add_server, remove_server, set_enabled,
+    add_server, allow_effect, remove_server, set_enabled,
 };
-use capstan_model::Verdict;
+use capstan_model::{Effect, Verdict};
 use proptest::prelude::*;
 
 const FILE: &str = r#"# My servers.
@@ -226,6 +226,31 @@ fn a_list_that_is_not_there_is_made() {
     let inline = "servers = { a = { command = \"x\" } }\n";
     let edited = add_permission_rule(inline, Verdict::Ask, "t", Some("a")).unwrap();
     assert_eq!(edited, "servers = { a = { command = \"x\", permissions = { ask = [\"t\"] } } }\n");
+}
+
+#[test]
+fn a_rule_about_an_effect_is_another_than_the_pattern_alone() {
+    let rule = r#"{ pattern = "a__*", effect = "read" }"#;
+    for (list, expected) in [
+        ("[]", format!("[{rule}]")),
+        (r#"["a__*"]"#, format!(r#"["a__*", {rule}]"#)),
+        ("[\n  \"b\", # why\n]", format!("[\n  \"b\", # why\n  {rule},\n]")),
+        (
+            r#"[{ effect = "read", pattern = "a__*" }]"#,
+            r#"[{ effect = "read", pattern = "a__*" }]"#.to_owned(),
+        ),
+        (
+            r#"[{ pattern = "a__*", effect = "write" }]"#,
+            format!(r#"[{{ pattern = "a__*", effect = "write" }}, {rule}]"#),
+        ),
+    ] {
+        let text = format!("# mine\n[permissions]\nallow = {list}\n");
+        let edited = allow_effect(&text, "a__*", Effect::Read).unwrap();
+        assert_eq!(edited, format!("# mine\n[permissions]\nallow = {expected}\n"));
+    }
+    let made = allow_effect("", "a__*", Effect::Read).unwrap();
+    assert_eq!(made, format!("[permissions]\nallow = [{rule}]\n"));
+    assert!(allow_effect("", "[", Effect::Read).is_err());
 }
 
 #[test]

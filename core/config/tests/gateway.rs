@@ -13,6 +13,8 @@ allowed_origins = ["https://app.example.com"]
 tls_cert = "cert.pem"
 tls_key = "key.pem"
 validate_arguments = true
+approval_wait = "0s"
+save_approvals = true
 [gateway.limits]
 max_body = "1MiB"
 max_connections = 10
@@ -41,6 +43,8 @@ fn every_key_is_read() {
         tls_cert: text("cert.pem"),
         tls_key: text("key.pem"),
         validate_arguments: true,
+        approval_wait: Duration::ZERO,
+        save_approvals: true,
         limits: GatewayLimits {
             max_body: 1 << 20,
             max_connections: 10,

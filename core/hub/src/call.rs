@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use capstan_model::{Caller, Kind, Target};
 use capstan_wire::{Json, compose, object};
 
+use crate::approvals::Memory;
+
 /// A request as a front received it. Nothing about it is checked yet.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -37,11 +39,12 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer(pub Json);
 
-/// A conversation with one client, for as long as its quota counts.
+/// A conversation with one client, for as long as its quota counts and its answers are remembered.
 #[derive(Debug)]
 pub struct Session {
     limit: Option<u32>,
     used: AtomicU32,
+    pub(crate) memory: Arc<Memory>,
 }
 
 // === impl Call ===
@@ -83,7 +86,7 @@ impl Answer {
 impl Session {
     /// A conversation of at most `limit` calls; `None` for any number.
     pub fn new(limit: Option<u32>) -> Self {
-        Self { limit, used: AtomicU32::new(0) }
+        Self { limit, used: AtomicU32::new(0), memory: Arc::default() }
     }
 
     /// Takes one call off the quota.

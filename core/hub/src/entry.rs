@@ -61,6 +61,10 @@ pub enum Ground {
     ByHand,
     /// The operator was asked and said yes.
     Asked,
+    /// The operator has said yes before, for as long as this conversation or for ever.
+    Remembered,
+    /// The operator said yes in another shell, for this one call.
+    OtherShell,
     /// The operator was asked and said no.
     Refused,
     /// Nobody was there to be asked.
@@ -97,6 +101,8 @@ impl Ground {
         match self {
             Self::ByHand => "by_hand",
             Self::Asked => "asked",
+            Self::Remembered => "remembered",
+            Self::OtherShell => "other_shell",
             Self::Refused => "refused",
             Self::Nobody => "nobody",
         }

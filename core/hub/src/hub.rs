@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
-use crate::{Call, Rates, Session};
+use crate::{Approvals, Call, Rates, Session};
 
 /// Everything a call may need on its way.
 pub struct Hub {
@@ -34,6 +34,8 @@ pub struct Hub {
     pub open_questions: Arc<AtomicUsize>,
     /// Where servers say what belongs to no call.
     pub changes: Arc<Changes>,
+    /// Who may say yes to a call that a rule asks about, and for how long.
+    pub approvals: Arc<Approvals>,
 }
 
 /// The bounds of a hub.

@@ -3,9 +3,9 @@
 //! A front builds a [`Call`] and hands it to [`Hub::call`]; nothing else in the workspace can
 //! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
-//! is what is written down about a call, [`catalog`] what there is to call, [`elicit`] what a
-//! server may ask back, [`trace`] who may watch, [`rates`] how many calls
-//! there may be, and [`hub`] ties them together.
+//! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
+//! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
+//! [`rates`] how many calls there may be, and [`hub`] ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
 //! live in the crates that implement [`ports`].
@@ -15,6 +15,7 @@ pub mod ports;
 pub mod pipeline;
 pub mod entry;
 pub mod catalog;
+pub mod approvals;
 pub mod elicit;
 pub mod absent;
 pub mod trace;
@@ -23,6 +24,7 @@ pub mod rates;
 pub mod hub;
 
 pub use absent::Absent;
+pub use approvals::Approvals;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};

@@ -245,7 +245,7 @@ async fn a_hidden_or_denied_tool_never_reaches_the_server_and_the_rule_is_named(
         ("secret_key", "unknown", "servers.files.hide: secret_*"),
     ];
     for (item, effect, rule) in table {
-        let scene = Scene::with_person(says(Approval::Yes(Ground::ByHand)));
+        let scene = Scene::with_person(says(Approval::once(Ground::ByHand)));
         let error = scene.call(&format!("files__{item}")).await.unwrap_err();
         assert_eq!(error.to_string(), format!("`files__{item}` is denied by rule `{rule}`"));
         assert_eq!((scene.served().len(), scene.person.seen.lock().unwrap().len()), (0, 0));
@@ -259,8 +259,8 @@ async fn a_hidden_or_denied_tool_never_reaches_the_server_and_the_rule_is_named(
 async fn where_a_rule_asks_the_operator_decides_and_the_ground_is_written_down() {
     let blocked = "failed policy_blocked; 38>0";
     let table = [
-        (Approval::Yes(Ground::ByHand), 1, "by_hand; answered -; 38>14"),
-        (Approval::Yes(Ground::Asked), 1, "asked; answered -; 38>14"),
+        (Approval::once(Ground::ByHand), 1, "by_hand; answered -; 38>14"),
+        (Approval::once(Ground::Asked), 1, "asked; answered -; 38>14"),
         (Approval::No(Ground::Refused), 0, &format!("refused; {blocked}")),
         (Approval::No(Ground::Nobody), 0, &format!("nobody; {blocked}")),
     ];

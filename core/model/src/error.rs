@@ -53,6 +53,8 @@ pub enum CallError {
         item: String,
         /// The rule that asked.
         rule: String,
+        /// The question that the operator can still answer, so that the same call passes later.
+        open: Option<String>,
     },
     /// The session has used up its calls.
     #[error("the quota of {limit} calls for this session is used up")]
@@ -253,13 +255,9 @@ impl CallError {
             Self::Denied { item, .. } => {
                 Some(format!("`capstan why {item}` shows every rule that speaks of it"))
             }
-            // A rule that asks goes before one that allows.
-            Self::NotApproved { item, rule } if rule.contains("ask:") => {
-                Some(format!("to allow `{item}` without asking, change the rule `{rule}`"))
+            Self::NotApproved { item, rule, open } => {
+                Some(how_to_allow(item, rule, open.as_deref()))
             }
-            Self::NotApproved { item, .. } => Some(format!(
-                "to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`"
-            )),
             Self::QuotaExceeded { .. } => {
                 Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
             }
@@ -293,6 +291,23 @@ impl CallError {
             | Self::Server { .. }
             | Self::Protocol { .. } => None,
         }
+    }
+}
+
+/// What would let a call run that nobody said yes to.
+fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
+    // A rule that asks goes before one that allows.
+    let always = if rule.contains("ask:") {
+        format!("to allow `{item}` without asking, change the rule `{rule}`")
+    } else {
+        format!("to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`")
+    };
+    match open {
+        Some(id) => format!(
+            "the operator can still say yes to question `{id}` (`capstan approvals`), and then it \
+             runs when it is called again; {always}"
+        ),
+        None => always,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod approvals;
 mod audit;
 mod items;
 mod policy;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use approvals::{
+    ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
+};
 pub use audit::{AuditArgs, AuditKind};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use policy::WhyArgs;
@@ -91,6 +95,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
+    /// Answer calls that wait for an approval in running gateways
+    Approvals(ApprovalsArgs),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration
@@ -262,6 +268,9 @@ pub struct CallArgs {
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
+    /// Whether a person is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// `capstan config`.

@@ -15,10 +15,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::Options;
+use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Send + Sync {
+pub trait Host: Desks + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

@@ -1,20 +1,22 @@
 //! The command line.
 //!
-//! Read in this order: [`args`] is what can be typed, [`host`] what the front needs from the
-//! program around it, `context` what every command gets, `commands` has one file a command,
+//! Read in this order: [`args`] is what can be typed, [`host`] and [`desks`] what the front needs
+//! from the program around it, `context` what every command gets, `commands` has one file a command,
 //! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
-//! asks: `operator`, `form`, `keyboard`.
+//! asks: `operator`, `confirm`, `form`, `keyboard`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
 //! through `clean` before a person sees it.
 
 pub mod args;
 pub mod host;
+pub mod desks;
 pub mod exit;
 mod context;
 mod commands;
 mod arguments;
 mod operator;
+mod confirm;
 mod form;
 mod answer;
 mod print;

@@ -7,6 +7,7 @@ use capstan_hub::ports::{
 use futures::FutureExt;
 use futures::future::ready;
 
+use crate::confirm::{self, Confirm};
 use crate::form::{self, Elicit};
 use crate::print::Printer;
 use crate::waiting::Waiting;
@@ -14,19 +15,28 @@ use crate::waiting::Waiting;
 /// Whoever typed the command.
 pub(crate) struct Person {
     print: Printer,
-    elicit: Elicit,
+    manner: Manner,
     waiting: Waiting,
+}
+
+/// How they are asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// What a server asks.
+    pub(crate) elicit: Elicit,
+    /// What a rule asks.
+    pub(crate) confirm: Confirm,
 }
 
 // === impl Person ===
 
 impl Person {
-    pub(crate) fn new(print: Printer, elicit: Elicit, waiting: Waiting) -> Self {
-        Self { print, elicit, waiting }
+    pub(crate) fn new(print: Printer, manner: Manner, waiting: Waiting) -> Self {
+        Self { print, manner, waiting }
     }
 
     fn answer(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        match (&self.elicit, &elicitation.want) {
+        match (&self.manner.elicit, &elicitation.want) {
             (Elicit::Ask, _) => self.ask(elicitation),
             (Elicit::Decline, _) | (_, Want::Visit(_)) => {
                 self.say_declined(&elicitation, "questions are declined");
@@ -67,7 +77,7 @@ impl Person {
     fn say_declined(&self, elicitation: &Elicitation, why: &str) {
         let (server, message) = (&elicitation.server, &elicitation.message);
         let text = format!("`{server}` asked: {message}\n  declined: {why}");
-        let (print, declines) = (self.print, matches!(self.elicit, Elicit::Decline));
+        let (print, declines) = (self.print, matches!(self.manner.elicit, Elicit::Decline));
         self.waiting.tell(move || {
             print.note(&text);
             if declines {
@@ -78,9 +88,27 @@ impl Person {
 }
 
 impl Operator for Person {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        // Who types `capstan call` has decided already, for this one call.
-        ready(Approval::Yes(Ground::ByHand)).boxed()
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
+        match self.manner.confirm {
+            // Who types `capstan call` has decided already, for this one call.
+            Confirm::Believed => ready(Approval::once(Ground::ByHand)).boxed(),
+            Confirm::Nobody => ready(Approval::No(Ground::Nobody)).boxed(),
+            Confirm::Ask => {
+                let (waiting, question) = (self.waiting.clone(), question.clone());
+                async move {
+                    let asked = tokio::task::spawn_blocking(move || {
+                        waiting.ask(|| confirm::ask(&mut form::Terminal, &question))
+                    });
+                    asked.await.unwrap_or(Approval::No(Ground::Refused))
+                }
+                .boxed()
+            }
+        }
+    }
+
+    fn told(&self, text: &str) {
+        let (print, text) = (self.print, text.to_owned());
+        self.waiting.tell(move || print.note(&text));
     }
 
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {

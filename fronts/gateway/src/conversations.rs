@@ -1,5 +1,5 @@
-//! What a quota counts for when clients come without a session: caller and client name, until both
-//! have been quiet for a while.
+//! What a quota counts for, and what answers are remembered for, when clients come without a session:
+//! caller and client name, until both have been quiet for a while.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -54,8 +54,6 @@ pub struct Gateway {
     /// States that clients carry: the number of the next, and those that came back.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
-    /// For those whose calls are not counted.
-    endless: Arc<Session>,
     /// The most that each server was asked to tell.
     levels: Mutex<HashMap<ServerName, Level>>,
 }
@@ -87,7 +85,6 @@ impl Gateway {
             conversations: Conversations::default(),
             states: AtomicU64::new(1),
             spent: Mutex::default(),
-            endless: Arc::new(Session::new(None)),
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
@@ -109,11 +106,9 @@ impl Gateway {
 
     /// What the quota of a party counts for; `client` is the name of its client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<&str>) -> Arc<Session> {
-        match (&party.session, self.hub.limits.quota) {
-            (Some(session), _) => Arc::clone(session),
-            // Nothing to count.
-            (None, None) => Arc::clone(&self.endless),
-            (None, Some(_)) => {
+        match &party.session {
+            Some(session) => Arc::clone(session),
+            None => {
                 let begin = || self.hub.session();
                 self.conversations.of(&party.caller.subject, client, self.now(), begin)
             }

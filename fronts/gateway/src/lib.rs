@@ -3,7 +3,8 @@
 //! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
 //! one request and what comes back, [`gateway`] takes requests and hands each to its method:
 //! `hello` (who we are), `lists` (what there is), `call` (the road), `errand` (completion, log
-//! levels, tasks) and `listen` (changes). `operator` is the client as the road sees it, `park`
+//! levels, tasks) and `listen` (changes). `operator` is the client as the road sees it,
+//! `approve` how it is asked whether a call may run, `park`
 //! keeps calls whose client has to come back with an answer, `seal` protects what such a client
 //! carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and [`http`].
 //!
@@ -18,6 +19,7 @@ mod fault;
 mod seal;
 mod conversations;
 mod park;
+mod approve;
 mod operator;
 mod identity;
 mod hello;

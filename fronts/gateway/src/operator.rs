@@ -17,15 +17,13 @@ use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
 
+use crate::approve;
 use crate::client::{Client, Level, View};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
-/// Longest arguments that are shown in a question.
-const MAX_SHOWN: usize = 500;
 
 /// The client of one call.
 pub(crate) struct ClientOperator {
@@ -62,6 +60,12 @@ pub(crate) struct Open {
     pub(crate) asking: Asking,
     pub(crate) params: Json,
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
+}
+
+/// A request to the client that is taken back when nobody waits for its reply any more.
+struct Unsettled<'a> {
+    operator: &'a ClientOperator,
+    id: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +131,18 @@ impl ClientOperator {
         }
     }
 
+    /// Passes a log message on, if the client wants to hear of such.
+    fn log(&self, level: &str, params: &Json) {
+        let hears = match self.level {
+            Hears::Nothing => false,
+            Hears::All => true,
+            Hears::From(least) => Level::parse(level).is_none_or(|level| level >= least),
+        };
+        if hears {
+            self.tell("notifications/message", params);
+        }
+    }
+
     /// Asks the client, in the way of its revision.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         if self.client.revision.is_modern() {
@@ -143,7 +159,10 @@ impl ClientOperator {
         if self.events.send(Event::Message(message)).await.is_err() {
             return Err(gone());
         }
-        match asked.reply().await {
+        let mut open = Unsettled { operator: self, id: Some(id) };
+        let reply = asked.reply().await;
+        open.id = None;
+        match reply {
             Some(RpcReply::Result(result)) => Ok(result),
             Some(RpcReply::Error(error)) => {
                 Err(Unanswered { code: error.code, message: error.message })
@@ -173,20 +192,29 @@ impl Operator for ClientOperator {
             if !self.can_fill_in() {
                 return Approval::No(Ground::Nobody);
             }
-            let asked = self.put(Asking::Elicit, approval_form(question));
+            let asked = self.put(Asking::Elicit, approve::form(question));
             let Ok(answer) = tokio::time::timeout(self.around.patience, asked).await else {
                 return Approval::No(Ground::Nobody);
             };
             match answer {
-                Ok(answer) if is_yes(&answer) => {
-                    self.approved.store(true, Ordering::Relaxed);
-                    Approval::Yes(Ground::Asked)
-                }
-                Ok(_) => Approval::No(Ground::Refused),
+                Ok(answer) => match approve::answer(&answer, question) {
+                    Some(extent) => Approval::Yes(Ground::Asked, extent),
+                    None => Approval::No(Ground::Refused),
+                },
                 Err(_) => Approval::No(Ground::Nobody),
             }
         }
         .boxed()
+    }
+
+    fn allowed(&self) {
+        self.approved.store(true, Ordering::Relaxed);
+    }
+
+    fn told(&self, text: &str) {
+        let [level, logger, data] = ["notice", "capstan", text].map(compose::string);
+        let params = compose::object(&[("level", &level), ("logger", &logger), ("data", &data)]);
+        self.log("notice", &params);
     }
 
     fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
@@ -215,16 +243,7 @@ impl Operator for ClientOperator {
                     self.tell("notifications/progress", &params);
                 }
             }
-            Notice::Log { level, params, .. } => {
-                let hears = match self.level {
-                    Hears::Nothing => false,
-                    Hears::All => true,
-                    Hears::From(least) => Level::parse(&level).is_none_or(|level| level >= least),
-                };
-                if hears {
-                    self.tell("notifications/message", &params);
-                }
-            }
+            Notice::Log { level, params, .. } => self.log(&level, &params),
         }
     }
 
@@ -238,6 +257,19 @@ impl Operator for ClientOperator {
 
     fn party(&self) -> u64 {
         self.client.number
+    }
+}
+
+// === impl Unsettled ===
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let reason = compose::string("it is answered already, or no longer wanted");
+            let id = compose::number(id);
+            let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
+            self.operator.tell("notifications/cancelled", &params);
+        }
     }
 }
 
@@ -263,43 +295,4 @@ fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
     }
     let own = compose::string(&format!("capstan-{id}"));
     object::with_member(&params, "elicitationId", &own).unwrap_or(params)
-}
-
-/// The question whether a call may run, as a form.
-fn approval_form(question: &Question) -> Json {
-    let Question { id, kind, arguments, effect, rule } = question;
-    let mut shown = arguments.to_string();
-    if shown.len() > MAX_SHOWN {
-        shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
-        shown.push('…');
-    }
-    let message = format!(
-        "Capstan asks: may the {} `{}` of the server `{}` run? It is a {}. Arguments: {shown} \
-         (rule: {rule})",
-        kind.as_str(),
-        id.item,
-        id.server,
-        match effect {
-            capstan_model::Effect::Read => "read",
-            capstan_model::Effect::Write => "write",
-            capstan_model::Effect::Unknown => "call of unknown effect",
-        },
-    );
-    let text = compose::string;
-    let field = compose::object(&[
-        ("type", &text("boolean")),
-        ("title", &text("Allow this call")),
-        ("description", &text("Yes runs it once; anything else does not run it.")),
-    ]);
-    let schema = compose::object(&[
-        ("type", &text("object")),
-        ("properties", &compose::object(&[("allow", &field)])),
-        ("required", &compose::array(&[text("allow")])),
-    ]);
-    compose::object(&[("message", &text(&message)), ("requestedSchema", &schema)])
-}
-
-fn is_yes(answer: &Json) -> bool {
-    object::get_string(answer, "action").as_deref() == Some("accept")
-        && object::at_path(answer, "content.allow").is_some_and(|json| json.as_bytes() == b"true")
 }

@@ -128,6 +128,7 @@ impl Scene {
             rates: capstan_hub::Rates::default(),
             catalog: Catalog::default(),
             open_questions: Arc::default(),
+            approvals: Arc::default(),
             changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });

@@ -75,6 +75,7 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
         limits: Limits::default(),
         rates: capstan_hub::Rates::default(),
         open_questions: Arc::default(),
+        approvals: Arc::default(),
         changes: Arc::default(),
         catalog: capstan_hub::catalog::Catalog::default(),
     }

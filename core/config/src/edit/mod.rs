@@ -9,7 +9,7 @@ mod remove;
 mod permission;
 
 pub use add::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
-pub use permission::add_permission_rule;
+pub use permission::{add_permission_rule, allow_effect};
 pub use remove::remove_server;
 
 use toml_edit::{Item, Value};
@@ -74,6 +74,12 @@ pub enum EditError {
         #[source]
         cause: Option<capstan_policy::BadPattern>,
     },
+    /// The rule would be refused when the file is read.
+    #[error("the rule would not be understood: {reason}")]
+    Rule {
+        /// Why.
+        reason: String,
+    },
     /// The server would be refused when the file is read.
     #[error("the server would be refused: {reason}")]
     Refused {
@@ -115,7 +121,9 @@ impl EditError {
                 Some("`capstan config check` shows what is wrong with the file".to_owned())
             }
             Self::Refused { help, .. } => help.clone(),
-            Self::NoName | Self::Unexpected { .. } | Self::Pattern { .. } => None,
+            Self::NoName | Self::Unexpected { .. } | Self::Pattern { .. } | Self::Rule { .. } => {
+                None
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Adds a permission rule, as "always allow" does.
 
-use capstan_model::Verdict;
+use capstan_model::{Effect, Verdict};
 use capstan_policy::Pattern;
 use toml_edit::{Array, InlineTable, Item, Table, Value};
 
@@ -30,7 +30,33 @@ pub fn add_permission_rule(
     };
     let list = list(permissions, verdict)?;
     if !list.iter().any(|rule| is_pattern(rule, pattern)) {
-        push(list, pattern);
+        push(list, pattern.into());
+    }
+    Ok(editing.finish())
+}
+
+/// Adds a rule for all servers that allows what a pattern means and has this effect. One that is
+/// there already is not added again.
+pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String, EditError> {
+    let refused = |cause| EditError::Pattern { pattern: pattern.to_owned(), cause: Some(cause) };
+    Pattern::parse(pattern).map_err(refused)?;
+    let mut editing = Editing::open(text)?;
+    let list = list(of_all(&mut editing)?, Verdict::Allow)?;
+    let mut rule = InlineTable::new();
+    rule.insert("pattern", pattern.into());
+    rule.insert("effect", effect.as_str().into());
+    let same = |known: &Value| {
+        let known = known.as_inline_table();
+        known.is_some_and(|known| {
+            let is = |key: &str| {
+                let [known, new] = [known, &rule].map(|table| table.get(key)?.as_str());
+                known == new
+            };
+            known.len() == rule.len() && is("pattern") && is("effect")
+        })
+    };
+    if !list.iter().any(same) {
+        push(list, Value::InlineTable(rule));
     }
     Ok(editing.finish())
 }
@@ -91,7 +117,7 @@ fn is_pattern(rule: &Value, pattern: &str) -> bool {
 
 /// Adds an item in the style of the list: on its own line where the others are, and with every
 /// comment still beside the item it speaks of.
-fn push(list: &mut Array, pattern: &str) {
+fn push(list: &mut Array, mut item: Value) {
     let neighbour = list.len().checked_sub(1).and_then(|index| list.get_mut(index));
     let mut carried = String::new();
     let mut indent = INDENT.to_owned();
@@ -111,7 +137,6 @@ fn push(list: &mut Array, pattern: &str) {
         None if first => (String::new(), carried),
         None => (" ".to_owned(), carried),
     };
-    let mut item = Value::from(pattern);
     item.decor_mut().set_prefix(before);
     list.push_formatted(item);
     list.set_trailing(trailing);

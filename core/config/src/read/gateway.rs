@@ -19,6 +19,8 @@ pub(crate) struct GatewayTable {
     pub(crate) tls_cert: Option<Setting<String>>,
     pub(crate) tls_key: Option<Setting<String>>,
     pub(crate) validate_arguments: Option<Setting<bool>>,
+    pub(crate) approval_wait: Option<Setting<Duration>>,
+    pub(crate) save_approvals: Option<Setting<bool>>,
     pub(crate) max_body: Option<Setting<u64>>,
     pub(crate) max_connections: Option<Setting<u32>>,
     pub(crate) max_sessions: Option<Setting<u32>>,
@@ -34,6 +36,7 @@ impl GatewayTable {
         refuse::check(&mut fields, In::Gateway);
         let mut table = Self::default();
         table.addresses(&mut fields);
+        table.approvals(&mut fields);
         if let Some(mut limits) = fields.nested("limits") {
             table.limits(&mut limits);
             limits.finish();
@@ -73,6 +76,13 @@ impl GatewayTable {
                 .help("TLS needs both; each is a PEM file");
             fields.problem(has, problem);
         }
+    }
+
+    fn approvals(&mut self, fields: &mut Fields<'_, '_>) {
+        let wait = fields.duration("approval_wait");
+        self.approval_wait = setting(fields, "approval_wait", wait);
+        let save = fields.flag("save_approvals");
+        self.save_approvals = setting(fields, "save_approvals", save);
     }
 
     fn limits(&mut self, fields: &mut Fields<'_, '_>) {

@@ -5,8 +5,10 @@ use capstan_model::CallError;
 use super::permit::Permitted;
 use super::record::Record;
 use super::resolve::Resolved;
+use crate::approvals::Decision;
+use crate::hub::Hub;
 use crate::ports::{Approval, Operator};
-use crate::{Ground, Part};
+use crate::{Ground, Part, Session};
 
 /// A call that rules and operator agree to.
 pub(super) struct Approved {
@@ -14,23 +16,30 @@ pub(super) struct Approved {
 }
 
 pub(super) async fn confirm(
+    hub: &Hub,
+    session: &Session,
     operator: &dyn Operator,
     permitted: Permitted,
     record: &mut Record<'_>,
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
     if let Some(question) = question {
-        let approval = match resolved.call.part {
+        let Decision { approval, open } = match resolved.call.part {
             // Said yes to before the server asked for input; it is the same call.
-            Part::Later { approved: true } => Approval::Yes(Ground::Asked),
-            Part::Later { approved: false } | Part::First => operator.approve(&question).await,
+            Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
+            Part::Later { approved: false } | Part::First => {
+                hub.approvals.decide(&session.memory, &question, operator).await
+            }
         };
         match approval {
-            Approval::Yes(ground) => record.approved(ground),
+            Approval::Yes(ground, _) => {
+                record.approved(ground);
+                operator.allowed();
+            }
             Approval::No(ground) => {
                 record.approved(ground);
-                let item = resolved.id.to_string();
-                return Err(CallError::NotApproved { item, rule: question.rule });
+                let (item, rule) = (resolved.id.to_string(), question.rule);
+                return Err(CallError::NotApproved { item, rule, open });
             }
         }
     }

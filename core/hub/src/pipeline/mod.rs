@@ -54,7 +54,7 @@ async fn walk(
 ) -> Result<Screened, CallError> {
     let resolved = resolve::resolve(hub, call, record).await?;
     let permitted = permit::permit(hub, resolved, record)?;
-    let approved = confirm::confirm(&*operator, permitted, record).await?;
+    let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;
     let ticket = admit::admit(hub, session, approved)?;
     let answer = send::send(hub, &ticket, operator).await?;
     screen::screen(hub.limits.max_answer, &ticket, answer)

@@ -1,10 +1,13 @@
 //! Step 2: do the rules let this caller do it?
 
+use std::sync::Arc;
+
 use capstan_model::{CallError, Front, Ruling, Verdict};
 use capstan_policy::{Arguments, Asked, DefaultRule, Step};
 
 use super::record::Record;
 use super::resolve::Resolved;
+use crate::approvals::Extent;
 use crate::hub::Hub;
 use crate::ports::Question;
 
@@ -32,11 +35,14 @@ pub(super) fn permit(
     let question = match ruling.verdict {
         Verdict::Allow => None,
         Verdict::Ask => Some(Question {
+            caller: Arc::clone(&resolved.call.caller),
             id: resolved.id.clone(),
             kind: resolved.call.target.kind,
             arguments,
             effect: resolved.effect,
             rule: ruling.rule,
+            by: ruling.by,
+            offers: vec![Extent::Once],
         }),
         Verdict::Deny => {
             return Err(CallError::Denied { item: resolved.id.to_string(), rule: ruling.rule });

@@ -1,15 +1,20 @@
 //! What the road needs from outside, as traits: servers and the clock here, people and programs in
-//! `operator`, what servers say unasked in `listener`, what is written down in `audit`.
+//! `operator`, what servers say unasked in `listener`, what is written down in `audit`, what is
+//! kept in `store` and `rules`.
 
 mod audit;
 mod listener;
 mod operator;
+mod rules;
+mod store;
 
 pub use audit::{AuditLog, Settling, Unwritten};
 pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
 };
+pub use rules::{NewRule, NotSaved, RuleBook};
+pub use store::{Binding, Grant, Store, StoreError};
 
 use std::pin::Pin;
 use std::sync::Arc;

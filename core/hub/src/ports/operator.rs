@@ -1,16 +1,32 @@
 //! Whoever is on the other side of a front, and what passes between them and a server.
 
-use capstan_model::{Effect, ItemId, Kind, ServerName};
+use std::sync::Arc;
+
+use capstan_model::{By, Caller, Effect, ItemId, Kind, ServerName};
+use capstan_policy::redact::redact;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
+use serde_json::Value;
 
 use super::BoxFuture;
 use crate::Ground;
+use crate::approvals::Extent;
+
+/// Longest arguments that are shown in a question, in bytes.
+const MAX_SHOWN: usize = 500;
 
 /// Whoever is on the other side of a front, for the length of one call: a person, or nobody.
 pub trait Operator: Send + Sync {
     /// Decides on a call that a rule asks about. Without a person the answer is no.
+    ///
+    /// Dropping the future withdraws the question: somebody else has answered it.
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval>;
+
+    /// Is told that a call that was asked about may run, whoever said so.
+    fn allowed(&self) {}
+
+    /// Is told something by the hub itself.
+    fn told(&self, _text: &str) {}
 
     /// Answers a question of the server. Without a person the answer is [`Reply::Decline`].
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply>;
@@ -92,6 +108,8 @@ pub struct Unanswered {
 /// A call that a rule asks about.
 #[derive(Clone, Debug)]
 pub struct Question {
+    /// On whose behalf.
+    pub caller: Arc<Caller>,
     /// What is to be done.
     pub id: ItemId,
     /// Tool, resource or prompt.
@@ -102,13 +120,17 @@ pub struct Question {
     pub effect: Effect,
     /// The rule that asks.
     pub rule: String,
+    /// Whether that is a rule of its own, which asks every time, or only the default.
+    pub by: By,
+    /// How far a yes may reach here; never empty, and the first is this one call.
+    pub offers: Vec<Extent>,
 }
 
 /// The operator's decision, and on what ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Run this one call.
-    Yes(Ground),
+    /// Run it, and so much more.
+    Yes(Ground, Extent),
     /// Do not run it.
     No(Ground),
 }
@@ -171,6 +193,36 @@ pub enum Notice {
         /// All that it says, as it wrote it.
         params: Json,
     },
+}
+
+// === impl Question ===
+
+impl Question {
+    /// The arguments as a person may see them: without what looks like a secret, and not too long.
+    /// They are not cleaned for a terminal.
+    pub fn shown_arguments(&self) -> String {
+        let mut shown = match self.arguments.read::<Value>() {
+            Ok(mut value) => {
+                redact(&mut value);
+                value.to_string()
+            }
+            Err(_) => "(they cannot be read)".to_owned(),
+        };
+        if shown.len() > MAX_SHOWN {
+            shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
+            shown.push('…');
+        }
+        shown
+    }
+}
+
+// === impl Approval ===
+
+impl Approval {
+    /// Run this one call.
+    pub fn once(ground: Ground) -> Self {
+        Self::Yes(ground, Extent::Once)
+    }
 }
 
 // === impl Wishes ===

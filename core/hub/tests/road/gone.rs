@@ -63,7 +63,7 @@ fn a_caller_who_goes_away_while_the_operator_thinks_leaves_one_abandoned_entry()
 #[test]
 fn a_caller_who_goes_away_while_the_server_works_leaves_one_abandoned_entry() {
     let server = Server { runs: Box::new(|_, _| pending().boxed()), ..files() };
-    let scene = Scene::of(server, says(Approval::Yes(Ground::Asked)));
+    let scene = Scene::of(server, says(Approval::once(Ground::Asked)));
     abandon(&scene, "files__write");
     assert_eq!(scene.served().len(), 1);
     let head = "tool files write; write ask by permissions.ask: write, asked;";

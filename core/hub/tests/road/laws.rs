@@ -136,7 +136,7 @@ fn listed(world: &World, front: Front) -> Vec<String> {
 
 /// Whether some arguments get the tool past every rule, the operator saying yes.
 fn callable(world: &World, front: Front, id: &str) -> bool {
-    let person = Arc::new(says(Approval::Yes(Ground::Asked)));
+    let person = Arc::new(says(Approval::once(Ground::Asked)));
     ARGUMENTS.iter().any(|arguments| {
         let result = world.call(&person, call(front, id, arguments)).now_or_never().unwrap();
         assert!(result.as_ref().err().is_none_or(|e| e.code() == ErrorCode::PolicyBlocked));
@@ -163,7 +163,7 @@ proptest! {
         front in front(),
         name in select(TOOLS),
         arguments in select(ARGUMENTS),
-        approval in select(vec![Approval::Yes(Ground::Asked), Approval::No(Ground::Refused)]),
+        approval in select(vec![Approval::once(Ground::Asked), Approval::No(Ground::Refused)]),
     ) {
         let server = Server::new("files", TOOLS);
         let requests = Arc::clone(&server.requests);
@@ -175,7 +175,7 @@ proptest! {
         let result = world.call(&Arc::new(says(approval)), call).now_or_never().unwrap();
         let runs = match explained.0.verdict {
             Verdict::Allow => true,
-            Verdict::Ask => approval == Approval::Yes(Ground::Asked),
+            Verdict::Ask => approval == Approval::once(Ground::Asked),
             Verdict::Deny => false,
         };
         prop_assert_eq!((result.is_ok(), requests.lock().unwrap().len()), (runs, usize::from(runs)));
@@ -196,7 +196,7 @@ fn starting_line(threads: usize) -> Person {
         while arrived.load(Ordering::Acquire) < all {
             thread::yield_now();
         }
-        ready(Approval::Yes(Ground::Asked)).boxed()
+        ready(Approval::once(Ground::Asked)).boxed()
     };
     Person { approves: Box::new(approves), ..Person::nobody() }
 }

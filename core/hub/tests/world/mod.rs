@@ -110,6 +110,7 @@ impl World {
             catalog: Catalog::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
+            approvals: Arc::default(),
         };
         Self { session: hub.session(), hub, log }
     }
@@ -194,7 +195,7 @@ impl Person {
 
 impl Operator for Person {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
-        let Question { id, kind, arguments, effect, rule } = question;
+        let Question { id, kind, arguments, effect, rule, .. } = question;
         let (kind, effect) = (kind.as_str(), effect.as_str());
         self.see(format!("{kind} {id} {arguments} ({effect}) by `{rule}`"));
         (self.approves)()

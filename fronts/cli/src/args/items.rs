@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::WaitArgs;
+use super::{AskArgs, WaitArgs};
 
 /// `capstan resources`.
 #[derive(Debug, Args)]
@@ -45,6 +45,9 @@ pub struct ReadArgs {
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
+    /// Whether a person is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
 }
 
 /// `capstan prompts`.
@@ -73,6 +76,9 @@ pub struct PromptArgs {
     /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
+    /// Whether a person is asked.
+    #[command(flatten)]
+    pub ask: AskArgs,
     /// The prompt, as `server:prompt` or `server__prompt`, or its bare name where only one server has it
     #[arg(index = 1)]
     pub prompt: String,

@@ -8,12 +8,13 @@ use capstan_model::{CallError, Caller, Front, Kind, Target};
 use capstan_wire::Json;
 
 use crate::answer;
-use crate::args::CallArgs;
+use crate::args::{AskArgs, CallArgs};
 use crate::arguments::{self, ArgumentError};
+use crate::confirm::Confirm;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::form::Elicit;
-use crate::operator::Person;
+use crate::operator::{Manner, Person};
 use crate::print::{stderr_is_terminal, stdin_is_terminal};
 use crate::waiting::Waiting;
 
@@ -21,7 +22,7 @@ use crate::waiting::Waiting;
 struct Stdin(io::Result<String>);
 
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
-    let elicit = elicit(args.elicit.as_deref())?;
+    let manner = manner(args.elicit.as_deref(), args.ask)?;
     let stdin = Stdin::read(&args.arguments).await;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
@@ -47,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
 
     waiting.say(&format!("calling `{}`", tool.id));
     let call = Call::new(caller, Target::tool(tool.id.to_string()), Some(&arguments));
-    let person = Arc::new(Person::new(context.print, elicit, waiting));
+    let person = Arc::new(Person::new(context.print, manner, waiting));
     let screened = attempt.call(&hub.session(), call, person).await?;
 
     if context.print.wants_json() {
@@ -75,8 +76,13 @@ fn bad_arguments(tool: &str, error: &ArgumentError) -> Failure {
         .hint(error.hint().unwrap_or_else(usual))
 }
 
+/// How whoever typed the command is asked.
+pub(super) fn manner(choice: Option<&str>, ask: AskArgs) -> Result<Manner, Failure> {
+    Ok(Manner { elicit: elicit(choice)?, confirm: Confirm::of(ask) })
+}
+
 /// How questions of the server are answered: by a person if there is one, else no.
-pub(super) fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
+fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
     let person = stdin_is_terminal() && stderr_is_terminal();
     match choice {
         None | Some("ask") if person => Ok(Elicit::Ask),

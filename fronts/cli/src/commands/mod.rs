@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod add;
+mod approvals;
 mod audit;
 mod audit_csv;
 mod call;
@@ -46,6 +47,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Prompt(args) => prompt::run(context, args).await,
         Command::Serve(args) => serve::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
+        Command::Approvals(args) => approvals::run(context, args).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),
         Command::Trust(args) => trust::run(context, args),

@@ -10,7 +10,7 @@ use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose};
 use clap::CommandFactory;
 
-use super::call::elicit;
+use super::call::manner;
 use super::offers::{Refusal, arguments_of, of_all, remember};
 use super::options::{own, take_options};
 use super::suggest::{suggest, typing};
@@ -24,7 +24,7 @@ use crate::operator::Person;
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Failure> {
-    let elicit = elicit(args.elicit.as_deref())?;
+    let manner = manner(args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
@@ -45,7 +45,7 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Fa
 
     let call = Call::new(caller, Target::prompt(id.to_string()), Some(&object_of(&values)));
     let waiting = Waiting::new(context.print, &format!("getting `{id}`"));
-    let person = Arc::new(Person::new(context.print, elicit, waiting));
+    let person = Arc::new(Person::new(context.print, manner, waiting));
     let screened = attempt.call(&hub.session(), call, person).await?;
     if context.print.wants_json() {
         context.print.bytes(screened.result().as_bytes());

@@ -9,7 +9,7 @@ use capstan_hub::{Attempt, Call, Hub, Screened};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
 use capstan_wire::object;
 
-use super::call::elicit;
+use super::call::manner;
 use super::offers::{Refusal, of_server, spelled};
 use super::suggest::{suggest, typing};
 use crate::answer::{self, sole_part};
@@ -17,8 +17,7 @@ use crate::args::ReadArgs;
 use crate::arguments::slots::{self, Slot, SlotError};
 use crate::context::{Context, nearest};
 use crate::exit::{Exit, Failure};
-use crate::form::Elicit;
-use crate::operator::Person;
+use crate::operator::{Manner, Person};
 use crate::print::stdout_is_terminal;
 use crate::waiting::Waiting;
 
@@ -33,14 +32,14 @@ struct Shape {
 }
 
 pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Failure> {
-    let elicit = elicit(args.elicit.as_deref())?;
+    let manner = manner(args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let typed = args.resource.strip_prefix('@').unwrap_or(&args.resource);
     let asked = Call::new(Caller::operator(Front::Cli), Target::resource(typed), None);
     let Some(id) = hub.id_of(typed) else {
         // The road knows what to say about a name that is nobody's.
-        let screened = ask(context, hub, hub.begin(&asked), asked, elicit).await?;
+        let screened = ask(context, hub, hub.begin(&asked), asked, manner).await?;
         return deliver(context, args.output.as_deref(), &screened);
     };
     if let Some(beginning) = &args.complete {
@@ -54,7 +53,7 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Fail
     let meant = ItemId { server: id.server, item: uri };
     let target = Target::resource(meant.to_string());
     let call = Call::new(Caller::operator(Front::Cli), target, None);
-    let screened = match ask(context, hub, attempt, call, elicit).await {
+    let screened = match ask(context, hub, attempt, call, manner).await {
         // Whoever has filled in a template knows what they want; the server's own words say more.
         Err(CallError::Server { code, message, .. })
             if NOT_THERE.contains(&code) && args.words.is_empty() =>
@@ -73,10 +72,10 @@ async fn ask(
     hub: &Hub,
     attempt: Attempt<'_>,
     call: Call,
-    elicit: Elicit,
+    manner: Manner,
 ) -> Result<Screened, CallError> {
     let waiting = Waiting::new(context.print, &format!("reading `{}`", call.target.name));
-    let person = Arc::new(Person::new(context.print, elicit, waiting));
+    let person = Arc::new(Person::new(context.print, manner, waiting));
     attempt.call(&hub.session(), call, person).await
 }
 

@@ -122,6 +122,7 @@ impl World {
             limits: Limits::default(),
             rates: capstan_hub::Rates::default(),
             open_questions: Arc::default(),
+            approvals: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),
         };

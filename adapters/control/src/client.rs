@@ -1,0 +1,129 @@
+//! A shell's end: finds the gateways that run, and talks to one at a time.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
+use capstan_wire::{Json, Message, Reply, compose};
+use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::message::{ANSWER, LIST, Listed, Outcome, Said, UNKNOWN_QUESTION, WATCH, Watch};
+use crate::server::read_line;
+use crate::{ControlError, PATIENCE, folder};
+
+/// A gateway that may be running.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gateway {
+    path: PathBuf,
+}
+
+/// The gateways whose sockets are in these folders. Some may be gone.
+pub fn find(folders: &[PathBuf]) -> Vec<Gateway> {
+    let sockets = folders.iter().flat_map(|folder| folder::sockets(folder));
+    sockets.map(|path| Gateway { path }).collect()
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Where its socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its open questions, and the number of that list.
+    pub async fn questions(&self) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
+        self.listed(LIST, &Json::empty_object(), PATIENCE).await
+    }
+
+    /// Its open questions, once that is another list than the one of this number, or after a while.
+    pub async fn questions_after(
+        &self,
+        revision: u64,
+        wait: Duration,
+    ) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
+        let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let params = written(&Watch { revision, wait: milliseconds });
+        self.listed(WATCH, &params, wait.saturating_add(PATIENCE)).await
+    }
+
+    /// Answers one of its questions: what became of it, and where a rule was written.
+    pub async fn answer(
+        &self,
+        id: &str,
+        answer: Answer,
+    ) -> Result<(Answered, Option<String>), ControlError> {
+        let params = written(&Said::new(id, answer));
+        let outcome: Outcome = self.ask(ANSWER, &params, PATIENCE).await?;
+        let answered = outcome.read().ok_or_else(|| self.silent())?;
+        Ok((answered, outcome.saved))
+    }
+
+    async fn listed(
+        &self,
+        method: &str,
+        params: &Json,
+        patience: Duration,
+    ) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
+        let Listed { revision, questions } = self.ask(method, params, patience).await?;
+        let read = questions.into_iter().filter_map(crate::message::Question::read);
+        Ok((revision, read.collect()))
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &Json,
+        patience: Duration,
+    ) -> Result<T, ControlError> {
+        let asked = timeout(patience, self.exchange(method, params));
+        let reply = asked.await.map_err(|_| self.silent())??;
+        match reply {
+            Reply::Result(result) => result.read().map_err(|_| self.silent()),
+            Reply::Error(error) if error.code == UNKNOWN_QUESTION => Err(ControlError::Unknown),
+            Reply::Error(error) => Err(ControlError::Refused(error.message)),
+        }
+    }
+
+    async fn exchange(&self, method: &str, params: &Json) -> Result<Reply, ControlError> {
+        let failed = |cause: io::Error| {
+            if cause.kind() == io::ErrorKind::ConnectionRefused {
+                // Its process is gone without having cleared up.
+                drop(fs::remove_file(&self.path));
+            }
+            ControlError::Io { path: self.path.clone(), cause }
+        };
+        let stream = UnixStream::connect(&self.path).await.map_err(failed)?;
+        let peer = stream.peer_cred().map_err(failed)?;
+        if peer.uid() != geteuid().as_raw() {
+            return Err(ControlError::Foreign { path: self.path.clone() });
+        }
+        let (reading, mut writing) = stream.into_split();
+        let mut line = compose::request(1, method, Some(params));
+        line.push(b'\n');
+        writing.write_all(&line).await.map_err(failed)?;
+        let line = read_line(&mut BufReader::new(reading)).await.map_err(failed)?;
+        let line = line.ok_or_else(|| self.silent())?;
+        match Message::parse(&line) {
+            Ok(Message::Reply { reply, .. }) => Ok(reply),
+            Ok(Message::Request { .. } | Message::Notification { .. }) | Err(_) => {
+                Err(self.silent())
+            }
+        }
+    }
+
+    fn silent(&self) -> ControlError {
+        ControlError::Silent { path: self.path.clone() }
+    }
+}
+
+fn written(value: &impl serde::Serialize) -> Json {
+    // Plain texts and numbers can always be written.
+    Json::from_value(value).unwrap_or_else(|_| Json::empty_object())
+}

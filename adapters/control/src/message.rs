@@ -1,0 +1,192 @@
+//! What is said over a socket: JSON-RPC, a message a line.
+
+use std::time::Duration;
+
+use capstan_hub::approvals::{Answer, Answered, Extent, OpenQuestion, Span, Stands, Width};
+use capstan_model::{Effect, Kind};
+use serde::{Deserialize, Serialize};
+
+/// Lists the open questions; with a `revision`, once the list is another or after `wait` milliseconds.
+pub(crate) const LIST: &str = "approvals/list";
+
+/// The same, and waits for a change.
+pub(crate) const WATCH: &str = "approvals/watch";
+
+/// Answers a question.
+pub(crate) const ANSWER: &str = "approvals/answer";
+
+/// The error of an answer to a question that does not lie open.
+pub(crate) const UNKNOWN_QUESTION: i64 = -32001;
+
+/// The error of an answer that is not taken.
+pub(crate) const NOT_TAKEN: i64 = -32000;
+
+/// The params of [`WATCH`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Watch {
+    /// The list that is known.
+    pub(crate) revision: u64,
+    /// How long to wait for another, in milliseconds.
+    pub(crate) wait: u64,
+}
+
+/// The result of [`LIST`] and [`WATCH`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) revision: u64,
+    pub(crate) questions: Vec<Question>,
+}
+
+/// One question.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Question {
+    id: String,
+    caller: String,
+    client: Option<String>,
+    kind: String,
+    item: String,
+    arguments: String,
+    effect: Option<String>,
+    rule: String,
+    state: String,
+    age: u64,
+}
+
+/// The params of [`ANSWER`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) id: String,
+    answer: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<String>,
+}
+
+/// The result of [`ANSWER`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    outcome: String,
+    /// Where a rule was written.
+    pub(crate) saved: Option<String>,
+}
+
+// === impl Question ===
+
+impl From<OpenQuestion> for Question {
+    fn from(question: OpenQuestion) -> Self {
+        Self {
+            id: question.id,
+            caller: question.caller,
+            client: question.client,
+            kind: question.kind.as_str().to_owned(),
+            item: question.item,
+            arguments: question.arguments,
+            effect: question.effect.map(|effect| effect.as_str().to_owned()),
+            rule: question.rule,
+            state: question.stands.as_str().to_owned(),
+            age: u64::try_from(question.age.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Question {
+    /// The question; `None` where it has words that we do not know.
+    pub(crate) fn read(self) -> Option<OpenQuestion> {
+        let kinds = [Kind::Tool, Kind::Resource, Kind::Prompt];
+        let effects = [Effect::Read, Effect::Write, Effect::Unknown];
+        let states = [Stands::Waiting, Stands::Open, Stands::Approved];
+        let effect = match self.effect {
+            Some(word) => Some(effects.into_iter().find(|effect| effect.as_str() == word)?),
+            None => None,
+        };
+        Some(OpenQuestion {
+            id: self.id,
+            caller: self.caller,
+            client: self.client,
+            kind: kinds.into_iter().find(|kind| kind.as_str() == self.kind)?,
+            item: self.item,
+            arguments: self.arguments,
+            effect,
+            rule: self.rule,
+            stands: states.into_iter().find(|state| state.as_str() == self.state)?,
+            age: Duration::from_millis(self.age),
+        })
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    pub(crate) fn new(id: &str, answer: Answer) -> Self {
+        let (word, width, span) = match answer {
+            Answer::No => ("no", None, None),
+            Answer::Yes(Extent::Once) => ("yes", None, None),
+            Answer::Yes(Extent::Wider(width, span)) => {
+                ("yes", Some(width.as_str().to_owned()), Some(span.as_str().to_owned()))
+            }
+        };
+        Self { id: id.to_owned(), answer: word.to_owned(), width, span }
+    }
+
+    /// The answer; `None` where it has words that we do not know, which must not become a yes.
+    pub(crate) fn read(&self) -> Option<Answer> {
+        match (self.answer.as_str(), &self.width, &self.span) {
+            ("no", None, None) => Some(Answer::No),
+            ("yes", None, None) => Some(Answer::Yes(Extent::Once)),
+            ("yes", Some(width), Some(span)) => {
+                Some(Answer::Yes(Extent::Wider(Width::parse(width)?, Span::parse(span)?)))
+            }
+            _ => None,
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    pub(crate) fn new(answered: &Answered, saved: Option<String>) -> Self {
+        let outcome = match answered {
+            Answered::Runs => "runs",
+            Answered::RunsWhenRepeated => "runs_when_repeated",
+            Answered::Refused => "refused",
+        };
+        Self { outcome: outcome.to_owned(), saved }
+    }
+
+    pub(crate) fn read(&self) -> Option<Answered> {
+        let all = [Answered::Runs, Answered::RunsWhenRepeated, Answered::Refused];
+        all.into_iter().find(|answered| Self::new(answered, None).outcome == self.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_arrives_as_it_was_given() {
+        let wider = |span| Width::ALL.map(|width| Answer::Yes(Extent::Wider(width, span)));
+        let mut all = vec![Answer::No, Answer::Yes(Extent::Once)];
+        all.extend(wider(Span::Session));
+        all.extend(wider(Span::Saved));
+        for answer in all {
+            assert_eq!(Said::new("k7f2", answer).read(), Some(answer));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_no_yes() {
+        for text in [
+            r#"{"id":"a","answer":"yes","width":"everything","span":"saved"}"#,
+            r#"{"id":"a","answer":"yes","width":"tool"}"#,
+            r#"{"id":"a","answer":"yes","span":"saved"}"#,
+            r#"{"id":"a","answer":"Yes"}"#,
+            r#"{"id":"a","answer":"no","width":"tool","span":"saved"}"#,
+            r#"{"id":"a","answer":""}"#,
+        ] {
+            let said: Said = serde_json::from_str(text).unwrap();
+            assert_eq!(said.read(), None, "{text}");
+        }
+    }
+}

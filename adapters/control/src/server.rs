@@ -1,0 +1,258 @@
+//! A gateway's end: takes shells of the same user, and nobody else.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::Approvals;
+use capstan_hub::approvals::AnswerError;
+use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use capstan_wire::{Json, Message, RequestId, compose};
+use rustix::process::{geteuid, getpid};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::message::{
+    ANSWER, LIST, Listed, NOT_TAKEN, Outcome, Question, Said, UNKNOWN_QUESTION, WATCH, Watch,
+};
+use crate::{ControlError, MAX_LINE, PATIENCE, folder};
+
+/// Shells that are talked to at the same time; one more is sent away.
+const MAX_SHELLS: usize = 16;
+
+/// The longest that a shell may wait for a change.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// A socket that shells can reach. It is gone when this is dropped.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Who may come in.
+    user: u32,
+}
+
+/// Why a request has no result.
+struct Fault {
+    code: i64,
+    message: String,
+}
+
+// === impl Control ===
+
+impl Control {
+    /// Opens the socket of this process. What dead processes left behind is cleared away.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn open(folder: &Path) -> Result<Self, ControlError> {
+        folder::prepare(folder)?;
+        clear(folder);
+        let process = u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or_default();
+        let path = folder::socket(folder, process);
+        let failed = |cause| ControlError::Io { path: path.clone(), cause };
+        // Only a dead process can have left one of our name.
+        drop(fs::remove_file(&path));
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let control = Self { listener, path: path.clone(), user: geteuid().as_raw() };
+        // Until then the folder alone keeps others out, which is enough.
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(control)
+    }
+
+    /// The same, for another user than ours: nobody gets in.
+    #[cfg(test)]
+    fn for_user(self, user: u32) -> Self {
+        let mut control = self;
+        control.user = user;
+        control
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Answers shells for as long as it is polled.
+    pub async fn serve(self, approvals: Arc<Approvals>) {
+        let places = Arc::new(Semaphore::new(MAX_SHELLS));
+        let mut shells = JoinSet::new();
+        loop {
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Usually too many open files; they become fewer again.
+                    warn!(%error, "the control socket takes nobody in right now");
+                    sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+            };
+            while shells.try_join_next().is_some() {}
+            if !self.admits(&stream) {
+                warn!("somebody else wanted to use the control socket, and was sent away");
+                continue;
+            }
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                debug!("too many shells at the control socket");
+                continue;
+            };
+            let approvals = Arc::clone(&approvals);
+            shells.spawn(async move {
+                if let Err(error) = talk(stream, &approvals).await {
+                    debug!(%error, "a shell went away");
+                }
+                drop(place);
+            });
+        }
+    }
+
+    /// Whether the kernel says that it is us on the other side.
+    fn admits(&self, stream: &UnixStream) -> bool {
+        stream.peer_cred().is_ok_and(|peer| peer.uid() == self.user)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // It may have been cleared away.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+/// Removes sockets that nobody listens at.
+fn clear(folder: &Path) {
+    for path in folder::sockets(folder) {
+        let refused = std::os::unix::net::UnixStream::connect(&path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if refused {
+            drop(fs::remove_file(&path));
+        }
+    }
+}
+
+/// One conversation: a line in, a line out.
+async fn talk(stream: UnixStream, approvals: &Approvals) -> io::Result<()> {
+    let (reading, mut writing) = stream.into_split();
+    let mut reading = BufReader::new(reading);
+    loop {
+        let Some(line) = timeout(PATIENCE, read_line(&mut reading)).await?? else {
+            return Ok(());
+        };
+        let mut reply = match Message::parse(&line) {
+            Ok(Message::Request { id, method, params }) => {
+                reply(&id, answer(approvals, &method, params.as_ref()).await)
+            }
+            // Nothing else has an answer.
+            Ok(Message::Notification { .. } | Message::Reply { .. }) | Err(_) => return Ok(()),
+        };
+        reply.push(b'\n');
+        timeout(PATIENCE, writing.write_all(&reply)).await??;
+    }
+}
+
+/// A whole line, without its end; `None` when there are no more.
+pub(crate) async fn read_line(
+    reading: &mut (impl AsyncBufReadExt + Unpin),
+) -> io::Result<Option<Bytes>> {
+    let mut line = Vec::new();
+    let most = u64::try_from(MAX_LINE).unwrap_or(u64::MAX);
+    reading.take(most).read_until(b'\n', &mut line).await?;
+    match line.pop() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line.into())),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line has no end")),
+    }
+}
+
+fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
+    match result {
+        Ok(result) => compose::reply(id, &result),
+        Err(Fault { code, message }) => compose::error_reply(id, code, &message),
+    }
+}
+
+async fn answer(approvals: &Approvals, method: &str, params: Option<&Json>) -> Result<Json, Fault> {
+    match method {
+        LIST => listed(approvals).await,
+        WATCH => {
+            let Watch { revision, wait } = read(params)?;
+            let wait = Duration::from_millis(wait).min(MAX_WAIT);
+            // That nothing changes is an answer as well.
+            drop(timeout(wait, approvals.changed(revision)).await);
+            listed(approvals).await
+        }
+        ANSWER => {
+            let said: Said = read(params)?;
+            let answer = said.read().ok_or_else(|| invalid("the answer is not understood"))?;
+            let (answered, saved) = approvals.answer(&said.id, answer).await?;
+            written(&Outcome::new(&answered, saved))
+        }
+        unknown => {
+            let message = format!("method `{unknown}` is not known here");
+            Err(Fault { code: METHOD_NOT_FOUND, message })
+        }
+    }
+}
+
+async fn listed(approvals: &Approvals) -> Result<Json, Fault> {
+    let (revision, questions) = approvals.questions().await;
+    let questions = questions.into_iter().map(Question::from).collect();
+    written(&Listed { revision, questions })
+}
+
+fn read<T: serde::de::DeserializeOwned>(params: Option<&Json>) -> Result<T, Fault> {
+    let params = params.ok_or_else(|| invalid("there are no params"))?;
+    params.read().map_err(|_| invalid("the params do not fit"))
+}
+
+fn written(value: &impl serde::Serialize) -> Result<Json, Fault> {
+    Json::from_value(value)
+        .map_err(|_| Fault { code: NOT_TAKEN, message: "the answer cannot be written".to_owned() })
+}
+
+fn invalid(message: &str) -> Fault {
+    Fault { code: INVALID_PARAMS, message: message.to_owned() }
+}
+
+// === impl Fault ===
+
+impl From<AnswerError> for Fault {
+    fn from(error: AnswerError) -> Self {
+        let code = match error {
+            AnswerError::Unknown { .. } => UNKNOWN_QUESTION,
+            _ => NOT_TAKEN,
+        };
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(next) = cause {
+            message = format!("{message}: {next}");
+            cause = next.source();
+        }
+        Self { code, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+
+    #[tokio::test]
+    async fn whoever_is_somebody_else_gets_no_answer() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let ours = Control::open(folder.path()).unwrap();
+        let other = geteuid().as_raw() + 1;
+        let served = tokio::spawn(ours.for_user(other).serve(Arc::default()));
+        let gateways = find(&[folder.path().to_owned()]);
+        let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
+        assert!(gateway.questions().await.is_err());
+        served.abort();
+    }
+}

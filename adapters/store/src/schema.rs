@@ -1,0 +1,53 @@
+//! The tables, as steps from one version of the file to the next.
+
+use sqlx::SqlitePool;
+
+/// The steps. One that was released is never changed: what comes later gets a step of its own.
+const STEPS: &[&str] = &["\
+    CREATE TABLE approvals (\
+        number INTEGER PRIMARY KEY, \
+        question TEXT NOT NULL, \
+        subject TEXT NOT NULL, \
+        kind TEXT NOT NULL, \
+        item TEXT NOT NULL, \
+        arguments TEXT NOT NULL, \
+        policy TEXT NOT NULL, \
+        expires_at BIGINT NOT NULL)"];
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SchemaError {
+    /// The database says so.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// It was made by a newer version of ours.
+    #[error("it is of version {0}, and a newer Capstan made it")]
+    Newer(i64),
+}
+
+/// Takes the steps that a file has not been taken through yet.
+pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<(), SchemaError> {
+    // Without this, two processes that begin at the same time would both take the first step.
+    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query("CREATE TABLE IF NOT EXISTS capstan_schema (version BIGINT NOT NULL)")
+        .execute(&mut *transaction)
+        .await?;
+    let known: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM capstan_schema")
+        .fetch_one(&mut *transaction)
+        .await?;
+    let all = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+    if known > all {
+        return Err(SchemaError::Newer(known));
+    }
+    for (version, step) in (1_i64..).zip(STEPS) {
+        if version > known {
+            sqlx::query(*step).execute(&mut *transaction).await?;
+            sqlx::query("INSERT INTO capstan_schema (version) VALUES ($1)")
+                .bind(version)
+                .execute(&mut *transaction)
+                .await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
+}

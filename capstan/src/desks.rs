@@ -1,0 +1,137 @@
+//! The control sockets of running gateways: our own, and those that a shell answers at.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_cli::desks::{Desks, Seen};
+use capstan_cli::exit::{Exit, Failure};
+use capstan_control::{Control, ControlError, Gateway, find};
+use capstan_hub::Approvals;
+use capstan_hub::approvals::{Answer, Answered};
+use capstan_hub::ports::BoxFuture;
+use futures::FutureExt;
+use futures::future::{join_all, select_all};
+use tokio::task::JoinSet;
+
+use crate::host::LocalHost;
+use crate::world::World;
+
+/// How long one look for changes takes at most; by then other gateways may run.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The lists that were seen, by gateway.
+type Marks = HashMap<Gateway, u64>;
+
+/// Opens our socket and answers shells there, until the task is ended.
+pub(crate) fn open(world: &World, approvals: &Arc<Approvals>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for folder in folders(world) {
+        match Control::open(&folder) {
+            Ok(control) => {
+                tasks.spawn(control.serve(Arc::clone(approvals)));
+                return tasks;
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let cause = cause.unwrap_or_default();
+                tracing::warn!(%error, cause, "there is no control socket here");
+            }
+        }
+    }
+    tasks
+}
+
+/// Where sockets are, best first.
+fn folders(world: &World) -> Vec<PathBuf> {
+    let runtime = world.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let runtime = runtime.map(|folder| folder.join("capstan"));
+    runtime.into_iter().chain([world.state().join("run")]).collect()
+}
+
+// === impl LocalHost ===
+
+impl LocalHost {
+    /// What lies open now, of the gateways that answer.
+    async fn look(&self) -> Seen {
+        let gateways = find(&folders(&self.world));
+        let asked = gateways.iter().map(|gateway| async move {
+            let listed = gateway.questions().await;
+            Some((gateway.clone(), listed.ok()?))
+        });
+        let mut seen = Seen { gateways: 0, questions: Vec::new(), mark: Box::new(()) };
+        let mut marks = Marks::new();
+        for (gateway, (revision, questions)) in join_all(asked).await.into_iter().flatten() {
+            seen.gateways += 1;
+            marks.insert(gateway, revision);
+            for question in questions {
+                // What is approved and not used is in the store, which all of them share.
+                if seen.questions.iter().all(|known| known.id != question.id) {
+                    seen.questions.push(question);
+                }
+            }
+        }
+        seen.mark = Box::new(marks);
+        seen
+    }
+}
+
+impl Desks for LocalHost {
+    fn questions(&self) -> BoxFuture<'_, Result<Seen, Failure>> {
+        self.look().map(Ok).boxed()
+    }
+
+    fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, Failure>> {
+        async move {
+            let marks = seen.mark.downcast::<Marks>().map(|marks| *marks).unwrap_or_default();
+            let mut looks: Vec<BoxFuture<'_, ()>> = vec![tokio::time::sleep(LOOK).boxed()];
+            looks.extend(marks.into_iter().map(|(gateway, revision)| {
+                let look = async move {
+                    // One that is gone says so at once, and must not be asked without a pause.
+                    if gateway.questions_after(revision, LOOK).await.is_err() {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                };
+                look.boxed()
+            }));
+            drop(select_all(looks).await);
+            Ok(self.look().await)
+        }
+        .boxed()
+    }
+
+    fn answer<'a>(
+        &'a self,
+        id: &'a str,
+        answer: Answer,
+    ) -> BoxFuture<'a, Result<(Answered, Option<String>), Failure>> {
+        async move {
+            let mut running = 0;
+            for gateway in find(&folders(&self.world)) {
+                match gateway.answer(id, answer).await {
+                    Ok(answered) => return Ok(answered),
+                    Err(ControlError::Unknown) => running += 1,
+                    Err(ControlError::Refused(reason)) => {
+                        let word = "policy_blocked";
+                        return Err(Failure::new(Exit::Denied, word, reason));
+                    }
+                    // It is gone, or about to be.
+                    Err(error) => tracing::debug!(%error, "a gateway does not answer"),
+                }
+            }
+            Err(unknown(id, running))
+        }
+        .boxed()
+    }
+}
+
+fn unknown(id: &str, running: usize) -> Failure {
+    match running {
+        0 => Failure::not_found("no gateway of yours is running")
+            .hint("`capstan serve --http` starts one"),
+        _ => Failure::not_found(format!("there is no open question `{id}`"))
+            .hint("`capstan approvals` lists those that can be answered; each holds ten minutes"),
+    }
+}

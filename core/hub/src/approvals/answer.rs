@@ -1,0 +1,258 @@
+//! The other end of the desk: the operator looks at open questions, and answers them.
+
+use std::time::Duration;
+
+use capstan_model::{Effect, Kind};
+
+use super::{Approvals, Decision, Extent, GOOD_FOR, NoRule, Others, Span};
+use crate::Ground;
+use crate::approvals::desk::Open;
+use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
+
+/// Most unused approvals that are shown.
+const MAX_GRANTS: u32 = 64;
+
+/// What the operator says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Run it, and so much more.
+    Yes(Extent),
+    /// Do not run it.
+    No,
+}
+
+/// What an answer has led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// The call was still waiting and runs now.
+    Runs,
+    /// Nobody waits any more; the same call runs when it is made again.
+    RunsWhenRepeated,
+    /// It does not run.
+    Refused,
+}
+
+/// Why an answer is not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// No such question, or somebody was faster.
+    #[error("there is no open question `{id}`")]
+    Unknown {
+        /// The name.
+        id: String,
+    },
+    /// A rule of its own asks, and goes on asking.
+    #[error("the rule `{rule}` asks every time; only this one call can be approved")]
+    AsksEveryTime {
+        /// The rule.
+        rule: String,
+    },
+    /// There is no rule for a yes that reaches so far.
+    #[error("that far the answer cannot reach: {0}")]
+    NoRule(NoRule),
+    /// The rule could not be written.
+    #[error("the rule was not written: {0}")]
+    NotSaved(NotSaved),
+    /// There is no configuration to write to.
+    #[error("there is no configuration to save it in")]
+    NowhereToSave,
+    /// The approval could not be kept for a call that comes again.
+    #[error("the approval could not be kept")]
+    Store(#[source] StoreError),
+}
+
+/// An open question, or an approval that has not been used yet, as the operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// Its name.
+    pub id: String,
+    /// Who asks.
+    pub caller: String,
+    /// What the caller's program calls itself.
+    pub client: Option<String>,
+    /// Tool, resource or prompt.
+    pub kind: Kind,
+    /// The item.
+    pub item: String,
+    /// Its arguments, without what looks like a secret and not too long. Not cleaned for a terminal.
+    pub arguments: String,
+    /// What it does; `None` for what is approved already.
+    pub effect: Option<Effect>,
+    /// The rule that asks.
+    pub rule: String,
+    /// How it stands.
+    pub stands: Stands,
+    /// How long ago it was asked.
+    pub age: Duration,
+}
+
+/// How a question stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// A call waits for the answer.
+    Waiting,
+    /// The call was refused; it may come again.
+    Open,
+    /// Approved, and not used yet.
+    Approved,
+}
+
+// === impl Approvals ===
+
+impl Approvals {
+    /// What can be answered, oldest first, then what is approved and not used; with the number of
+    /// the list's state.
+    pub async fn questions(&self) -> (u64, Vec<OpenQuestion>) {
+        let Some(others) = &self.others else { return (0, Vec::new()) };
+        let now = others.shells.clock.monotonic();
+        others.desk.sweep(now.saturating_sub(GOOD_FOR));
+        let (revision, mut all) = others.desk.look(|open| shown(open, now));
+        let grants = others.shells.store.list(others.shells.clock.now(), MAX_GRANTS).await;
+        match grants {
+            Ok(grants) => all.extend(grants.into_iter().map(approved)),
+            Err(error) => super::say_broken(&error),
+        }
+        (revision, all)
+    }
+
+    /// Waits until the list is no longer the one of that number.
+    pub async fn changed(&self, revision: u64) {
+        let Some(others) = &self.others else { return };
+        if let Some(change) = others.desk.watch(revision) {
+            // That the desk is gone is a change too.
+            let _ = change.await;
+        }
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// When it is not open, or when the answer cannot reach as far as it says; it stays open then.
+    pub async fn answer(
+        &self,
+        id: &str,
+        answer: Answer,
+    ) -> Result<(Answered, Option<String>), AnswerError> {
+        let unknown = || AnswerError::Unknown { id: id.to_owned() };
+        let others = self.others.as_ref().ok_or_else(unknown)?;
+        let now = others.shells.clock.monotonic();
+        others.desk.sweep(now.saturating_sub(GOOD_FOR));
+        let (_, found) = others.desk.look(|open| (open.id == id).then(|| open.question.clone()));
+        let question = found.into_iter().flatten().next().ok_or_else(unknown)?;
+        let mut place = None;
+        if let Answer::Yes(Extent::Wider(width, span)) = answer {
+            self.offered(&question, width, span)?;
+            if span == Span::Saved {
+                place = Some(self.save(width, &question).await?);
+            }
+        }
+        let open = others.desk.take(id).ok_or_else(unknown)?;
+        let answered = match answer {
+            Answer::No => {
+                tell(open, answer);
+                Answered::Refused
+            }
+            Answer::Yes(extent) => others.approve(open, extent).await?,
+        };
+        Ok((answered, place))
+    }
+}
+
+// === impl Others ===
+
+impl Others {
+    /// Lets the waiting call run, or the next one like it.
+    async fn approve(&self, open: Open, extent: Extent) -> Result<Answered, AnswerError> {
+        let remembered = match (extent, open.memory.upgrade()) {
+            (Extent::Wider(width, Span::Session), Some(memory)) => {
+                memory.keep(width, &open.question);
+                true
+            }
+            (Extent::Wider(_, Span::Saved), _) => true,
+            (Extent::Once | Extent::Wider(_, Span::Session), _) => false,
+        };
+        let Some(open) = tell(open, Answer::Yes(extent)) else { return Ok(Answered::Runs) };
+        if remembered {
+            return Ok(Answered::RunsWhenRepeated);
+        }
+        let now = self.shells.clock.now();
+        let expires_at = now.checked_add(GOOD_FOR).unwrap_or(now);
+        let grant = Grant { id: open.id.clone(), binding: open.binding.clone(), expires_at };
+        let kept = match self.shells.store.expire(now).await {
+            Ok(_) => self.shells.store.grant(&grant).await,
+            Err(error) => Err(error),
+        };
+        match kept {
+            Ok(()) => Ok(Answered::RunsWhenRepeated),
+            Err(error) => {
+                self.desk.put_back(open);
+                Err(AnswerError::Store(error))
+            }
+        }
+    }
+}
+
+// === impl Decision ===
+
+impl From<Answer> for Decision {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Yes(extent) => Approval::Yes(Ground::OtherShell, extent).into(),
+            Answer::No => Approval::No(Ground::Refused).into(),
+        }
+    }
+}
+
+/// Gives the answer to the call that waits for it; the question back when none does.
+fn tell(mut open: Open, answer: Answer) -> Option<Open> {
+    match open.waiting.take() {
+        Some(waiting) => waiting.send(answer).is_err().then_some(open),
+        None => Some(open),
+    }
+}
+
+fn shown(open: &Open, now: Duration) -> OpenQuestion {
+    let Question { caller, id, kind, effect, rule, .. } = &open.question;
+    OpenQuestion {
+        id: open.id.clone(),
+        caller: caller.subject.clone(),
+        client: caller.caller_id.clone(),
+        kind: *kind,
+        item: id.to_string(),
+        arguments: open.question.shown_arguments(),
+        effect: Some(*effect),
+        rule: rule.clone(),
+        stands: if open.waiting.is_some() { Stands::Waiting } else { Stands::Open },
+        age: now.saturating_sub(open.asked),
+    }
+}
+
+fn approved(grant: Grant) -> OpenQuestion {
+    let Grant { id, binding, .. } = grant;
+    OpenQuestion {
+        id,
+        caller: binding.subject,
+        client: None,
+        kind: binding.kind,
+        item: binding.item,
+        arguments: String::new(),
+        effect: None,
+        rule: String::new(),
+        stands: Stands::Approved,
+        age: Duration::ZERO,
+    }
+}
+
+// === impl Stands ===
+
+impl Stands {
+    /// The word for it in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Open => "open",
+            Self::Approved => "approved",
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is bounded, and what goes on when the store does not work.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use capstan_hub::Ground;
+use capstan_hub::approvals::{AnswerError, MAX_OPEN};
+use capstan_hub::ports::Approval;
+use capstan_model::CallError;
+
+use crate::scene::{ONCE, Scene, call, says};
+
+#[tokio::test(start_paused = true)]
+async fn so_many_questions_are_kept_and_of_more_the_oldest_is_given_up() {
+    let mut scene = Scene::new();
+    scene.restart("1", Duration::ZERO);
+    let mut ids = Vec::new();
+    for number in 0..=MAX_OPEN {
+        ids.push(scene.refused("files__write", &format!(r#"{{"n":{number}}}"#)).await);
+    }
+    let open = scene.open(MAX_OPEN).await;
+    assert_eq!(open.len(), MAX_OPEN);
+    let gone = scene.world.hub.approvals.answer(&ids[0], ONCE).await;
+    assert!(matches!(gone, Err(AnswerError::Unknown { .. })), "{gone:?}");
+    scene.answer(&ids[1], ONCE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_places_are_waited_for_one_more_call_is_refused_at_once() {
+    let scene = Scene::new();
+    let calls = (0..=MAX_OPEN).map(|number| async move { format!(r#"{{"n":{number}}}"#) });
+    let calls = calls.map(|arguments| async {
+        let arguments = arguments.await;
+        scene.call("files__write", &arguments).await
+    });
+    let ran = futures::future::join_all(calls).await;
+    let unlisted =
+        |ran: &&Result<_, CallError>| matches!(ran, Err(CallError::NotApproved { open: None, .. }));
+    assert_eq!(ran.iter().filter(unlisted).count(), 1);
+    assert!(ran.iter().all(Result::is_err));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_work_stops_nobody_who_can_be_asked() {
+    let scene = Scene::new();
+    scene.store.broken.store(true, Ordering::Relaxed);
+    let person = says(Approval::once(Ground::Asked));
+    let asked = call("files__write", "{}");
+    scene.call_in(&scene.world.session, asked, person).await.unwrap();
+    scene.call_answered("files__write", "{}", ONCE).await.unwrap();
+    assert_eq!(scene.grounds(), ["asked", "other_shell"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_cannot_be_stored_is_not_called_one() {
+    let scene = Scene::new();
+    let id = scene.refused("files__write", "{}").await;
+    scene.store.broken.store(true, Ordering::Relaxed);
+    let answered = scene.world.hub.approvals.answer(&id, ONCE).await;
+    assert!(matches!(answered, Err(AnswerError::Store(_))), "{answered:?}");
+    scene.store.broken.store(false, Ordering::Relaxed);
+    assert_eq!(scene.refused("files__write", "{}").await, id, "nothing was approved");
+    scene.answer(&id, ONCE).await;
+    scene.call("files__write", "{}").await.unwrap();
+}
