@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use capstan_model::ServerName;
 use reqwest::Url;
+use reqwest::header::HeaderValue;
 use reqwest::redirect::Policy;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -22,6 +23,8 @@ use crate::handshake::{HandshakeError, shake_hands};
 use crate::http::HttpChannel;
 use crate::inbound::{Asked, Changed, Inbound};
 use crate::link::Opening;
+use crate::local::Place;
+use crate::reach::{AGENT, Reach};
 use crate::session::{Lists, Session};
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
 use crate::spawn::spawn;
@@ -236,14 +239,20 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
-    let client = client(&address)?;
-    Web::new(client, address.url, &settings.headers, Arc::clone(&watched.masker))
+    // Whoever asks for compression needs somebody who undoes it.
+    let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
+    let local = address.local().filter(|_| settings.headers.iter().all(is_plain));
+    let reach = match local {
+        Some(local) => local,
+        None => Reach::Far(client(&address)?),
+    };
+    Web::new(reach, address.url, &settings.headers, Arc::clone(&watched.masker))
 }
 
-/// The client through which every request to an address leaves.
+/// The client through which every request to an address on another machine leaves.
 fn client(address: &Address) -> Result<reqwest::Client, String> {
     let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("capstan/", env!("CARGO_PKG_VERSION")))
+        .user_agent(AGENT)
         .referer(false)
         // Followed by `Web`, which knows where credentials may go.
         .redirect(Policy::none())
@@ -282,6 +291,29 @@ impl Address {
         }
         Ok(Self { url, socket })
     }
+
+    /// The short way, when the server is on this machine and neither encryption nor a password is
+    /// in the way.
+    fn local(&self) -> Option<Reach> {
+        let Self { url, socket } = self;
+        if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
+            return None;
+        }
+        let name = url.host_str()?;
+        let place = match socket {
+            Some(socket) => Place::Socket(socket.clone()),
+            None if is_loopback(url) => {
+                let bare = name.trim_start_matches('[').trim_end_matches(']');
+                Place::Port(bare.to_owned(), url.port_or_known_default()?)
+            }
+            None => return None,
+        };
+        let host = match url.port() {
+            Some(port) => HeaderValue::try_from(format!("{name}:{port}")),
+            None => HeaderValue::try_from(name),
+        };
+        Some(Reach::local(place, host.ok()?))
+    }
 }
 
 #[cfg(test)]
@@ -303,6 +335,30 @@ mod tests {
         }
         for text in ["", "mcp", "ftp://host/", "file:///etc/passwd", "https://"] {
             assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_plain_addresses_of_this_machine_are_reached_the_short_way() {
+        let port = |host: &str, port| Some(Place::Port(host.to_owned(), port));
+        for (url, place, host) in [
+            ("http://127.0.0.1:81/mcp", port("127.0.0.1", 81), "127.0.0.1:81"),
+            ("http://[::1]:81/mcp", port("::1", 81), "[::1]:81"),
+            ("http://localhost/mcp", port("localhost", 80), "localhost"),
+            ("unix:///run/a.sock:/mcp", Some(Place::Socket("/run/a.sock".into())), "localhost"),
+            ("https://127.0.0.1:81/mcp", None, ""),
+            ("http://me:secret@127.0.0.1:81/mcp", None, ""),
+            ("http://me@localhost/mcp", None, ""),
+            ("http://10.0.0.1/mcp", None, ""),
+            ("http://localhost.example.com/mcp", None, ""),
+        ] {
+            match (Address::parse(url).unwrap().local(), place) {
+                (Some(Reach::Local(local, name)), Some(place)) => {
+                    assert_eq!((local.place(), name.to_str().unwrap()), (&place, host), "{url}");
+                }
+                (None, None) => {}
+                (other, _) => panic!("{url}: {}", other.is_some()),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! Read in this order: [`settings`] is what the configuration says of one server. `channel` is the
 //! way to it: over standard streams, where `spawn` starts it behind a [`keeper`], `line` and
 //! `stderr` read what it prints and `connection` carries messages both ways; or over HTTP, where
-//! `web` sends requests, `events` reads streams, and `http` and `sse` are the two transports on
+//! `web` sends requests by `reach`, `events` reads streams, and `http` and `sse` are the two transports on
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
 //! revision of the protocol it speaks, `session` speaks it, `connect` puts all that together, and
 //! `server` keeps one alive and implements the hub's port.
@@ -22,6 +22,9 @@ mod minder;
 mod connection;
 mod inbound;
 mod events;
+mod pieces;
+mod local;
+mod reach;
 mod web;
 mod link;
 mod http;

@@ -21,6 +21,7 @@ use crate::connection::{Outbox, Watched, cancelled};
 use crate::fault::Fault;
 use crate::inbound::{Asked, Changed, Inbound};
 use crate::pending::{NoReply, Pending};
+use crate::pieces::Pieces;
 use crate::web::{Web, WebError};
 
 /// Messages of ours that nobody waits for, on the way at the same time.
@@ -168,6 +169,13 @@ impl Link {
     /// Writes what is sent into the debug log.
     pub(crate) fn log(&self, line: &[u8]) {
         self.out.log(line);
+    }
+
+    /// The same, of something in pieces.
+    pub(crate) fn log_pieces(&self, line: &Pieces) {
+        if tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG) {
+            self.out.log(&line.whole());
+        }
     }
 
     /// Waits for the reply to a request while `exchange` goes on, which sends it and ends when

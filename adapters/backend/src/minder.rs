@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_wire::line::flatten;
 use capstan_wire::{Json, Message, RequestId, object};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -176,7 +177,8 @@ async fn write_all(
             return;
         }
         text.clear();
-        for line in batch.drain(..) {
+        for mut line in batch.drain(..) {
+            flatten(&mut line);
             text.extend_from_slice(&line);
             text.push(b'\n');
         }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use capstan_hub::ports::{BoxFuture, Item};
 use capstan_wire::{Json, Reply, compose};
 use futures::FutureExt;
@@ -18,6 +17,7 @@ use crate::events::Events;
 use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
+use crate::pieces::Pieces;
 use crate::web::{Body, Order, Web, WebError};
 
 /// A server behind the older transport.
@@ -146,7 +146,8 @@ impl Sse {
 async fn open_stream(web: &Web) -> Result<Events, Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    let order = Order { method: Method::GET, url: web.url().clone(), headers, body: Bytes::new() };
+    let order =
+        Order { method: Method::GET, url: web.url().clone(), headers, body: Pieces::default() };
     match web.send(order).await {
         Ok(came) => match came.body {
             Body::Events(events) => Ok(events),

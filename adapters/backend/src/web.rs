@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use capstan_model::Secret;
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, stream};
 use jiff::fmt::rfc2822;
 use reqwest::header::{
     CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
-use reqwest::{Client, Method, Response, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 
 use crate::events::{Events, MAX_EVENT};
 use crate::fault::Fault;
 use crate::mask::Masker;
+use crate::pieces::Pieces;
+use crate::reach::{Incoming, Reach, ReachError, Response};
 
 /// How often a redirect is followed.
 const MAX_HOPS: usize = 5;
@@ -32,7 +34,7 @@ const MAX_WORDS: usize = 200;
 /// The way to one address.
 #[derive(Clone)]
 pub(crate) struct Web {
-    client: Client,
+    reach: Reach,
     url: Url,
     headers: HeaderMap,
     masker: Arc<Masker>,
@@ -43,7 +45,7 @@ pub(crate) struct Order {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    pub(crate) body: Pieces,
 }
 
 /// Why nothing that could be read came back.
@@ -85,7 +87,7 @@ pub(crate) enum Body {
 
 impl Web {
     pub(crate) fn new(
-        client: Client,
+        reach: Reach,
         url: Url,
         given: &[(String, Secret<String>)],
         masker: Arc<Masker>,
@@ -102,7 +104,7 @@ impl Web {
         for name in ["content-length", "transfer-encoding", "connection"] {
             headers.remove(name);
         }
-        Ok(Self { client, url, headers, masker })
+        Ok(Self { reach, url, headers, masker })
     }
 
     /// The address of the server.
@@ -116,12 +118,12 @@ impl Web {
 
     /// Sends and reads what comes back; of a stream of events, only its beginning.
     pub(crate) async fn send(&self, order: Order) -> Result<Came, WebError> {
-        let response = self.follow(order).await?;
-        if !response.status().is_success() {
-            return Err(WebError::Refused(self.refusal(response).await));
+        let Response { status, headers, body } = self.follow(order).await?;
+        if !status.is_success() {
+            return Err(WebError::Refused(self.refusal(status, &headers, body).await));
         }
-        let headers = response.headers().clone();
-        Ok(Came { headers, body: self.body(response).await? })
+        let body = self.body(status, &headers, body).await?;
+        Ok(Came { headers, body })
     }
 
     /// Sends, and sends again where the server says so.
@@ -130,9 +132,9 @@ impl Web {
         let mut headers = self.headers.clone();
         headers.extend(std::mem::take(&mut order.headers));
         for _ in 0..=MAX_HOPS {
-            let request = self.client.request(order.method.clone(), order.url.clone());
-            let request = request.headers(headers.clone()).body(order.body.clone());
-            let response = request.send().await.map_err(|error| self.not_sent(error))?;
+            let (method, body) = (order.method.clone(), order.body.clone());
+            let sending = self.reach.send(method, &order.url, headers.clone(), body);
+            let response = sending.await.map_err(|error| self.not_sent(error))?;
             let Some(next) = self.redirect(&order, &response)? else { return Ok(response) };
             order.url = next;
         }
@@ -141,13 +143,13 @@ impl Web {
 
     /// Where the server sends us, if it does and we may go.
     fn redirect(&self, order: &Order, response: &Response) -> Result<Option<Url>, WebError> {
-        let status = response.status().as_u16();
+        let status = response.status.as_u16();
         let keeps_body = match status {
             307 | 308 => true,
             301..=303 => false,
             _ => return Ok(None),
         };
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let next = location.and_then(|location| order.url.join(location).ok());
         let Some(next) = next else {
             return Err(redirected(status, "it redirects to nowhere".to_owned()));
@@ -164,78 +166,93 @@ impl Web {
         Ok(Some(next))
     }
 
-    fn not_sent(&self, error: reqwest::Error) -> WebError {
-        let connecting = error.is_connect() || error.is_builder();
+    fn not_sent(&self, error: ReachError) -> WebError {
+        let connecting = error.is_connect();
         let reason = self.reason(error);
         if connecting { WebError::NotSent(reason) } else { WebError::Lost(reason) }
     }
 
-    /// What went wrong at the bottom; the layers above only say that something did.
-    fn reason(&self, error: reqwest::Error) -> String {
-        let error = error.without_url();
-        let connecting = error.is_connect();
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(below) = cause.source() {
-            cause = below;
-        }
-        let what = if connecting { "no connection" } else { "the connection broke" };
-        self.masker.mask(&format!("{what}: {cause}"))
+    fn reason(&self, error: ReachError) -> String {
+        self.masker.mask(&error.reason())
     }
 
-    async fn body(&self, response: Response) -> Result<Body, WebError> {
-        let kind = media_type(response.headers());
+    async fn body(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Body, WebError> {
+        let kind = media_type(headers);
         match kind.as_deref() {
-            Some("text/event-stream") => Ok(Body::Events(self.events(response))),
+            Some("text/event-stream") => Ok(Body::Events(self.events(body))),
             Some(kind) if kind == "application/json" || kind.ends_with("+json") => {
-                let (body, whole) = self.read(response, MAX_EVENT).await?;
+                let (body, whole) = self.read(body, MAX_EVENT).await?;
                 if !whole {
                     let problem = format!("an answer has more than {MAX_EVENT} bytes");
                     return Err(WebError::NotMcp(problem));
                 }
                 Ok(if body.is_empty() { Body::Nothing } else { Body::Json(body) })
             }
-            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
+            _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
                 Ok(Body::Nothing)
             }
-            _ if response.content_length() == Some(0) => Ok(Body::Nothing),
+            _ if body.length() == Some(0) => Ok(Body::Nothing),
             Some(kind) => Err(WebError::NotMcp(format!("it answered with `{kind}`"))),
             None => Err(WebError::NotMcp("it answered without a content type".to_owned())),
         }
     }
 
-    fn events(&self, response: Response) -> Events {
-        let web = self.clone();
-        let stream = response.bytes_stream().map_err(move |error| web.reason(error));
+    fn events(&self, body: Incoming) -> Events {
+        let masker = Arc::clone(&self.masker);
+        let stream = stream::unfold(Some(body), move |body| {
+            let masker = Arc::clone(&masker);
+            async move {
+                let mut body = body?;
+                match body.chunk().await {
+                    Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(body))),
+                    Err(error) => Some((Err(masker.mask(&error.reason())), None)),
+                }
+            }
+        });
         Events::new(stream.boxed())
     }
 
     /// The beginning of a body, and whether that is all of it.
-    async fn read(&self, mut response: Response, limit: usize) -> Result<(Bytes, bool), WebError> {
-        let mut body = BytesMut::new();
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
-                    return Ok((body.freeze(), false));
-                }
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => return Ok((body.freeze(), true)),
-                Err(error) => return Err(WebError::Lost(self.reason(error))),
-            }
+    async fn read(&self, mut from: Incoming, limit: usize) -> Result<(Bytes, bool), WebError> {
+        let lost = |error| WebError::Lost(self.reason(error));
+        let length = from.length().and_then(|length| usize::try_from(length).ok());
+        let Some(first) = from.chunk().await.map_err(lost)? else {
+            return Ok((Bytes::new(), true));
+        };
+        if first.len() <= limit && from.has_ended().await {
+            return Ok((first, true));
         }
+        // Room that is not written to costs nothing.
+        let room = length.map_or(first.len() * 2, |length| length.min(limit));
+        let mut body = BytesMut::with_capacity(room);
+        let mut next = Some(first);
+        while let Some(chunk) = next {
+            if body.len() + chunk.len() > limit {
+                return Ok((body.freeze(), false));
+            }
+            body.extend_from_slice(&chunk);
+            drop(chunk);
+            next = from.chunk().await.map_err(lost)?;
+        }
+        Ok((body.freeze(), true))
     }
 
-    async fn refusal(&self, response: Response) -> Refusal {
-        let (status, headers) = (response.status(), response.headers().clone());
-        let kind = media_type(&headers);
+    async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Incoming) -> Refusal {
+        let kind = media_type(headers);
         // A refusal is one even if its words get lost.
-        let body = self.read(response, MAX_REFUSAL).await.map(|(body, _)| body);
+        let body = self.read(body, MAX_REFUSAL).await.map(|(body, _)| body);
         let body = body.unwrap_or_default();
         let words = self.words(status, kind.as_deref(), &body);
         let status = status.as_u16();
         let fault = match status {
             401 => Fault::Login(words),
             403 => Fault::Forbidden(words),
-            429 => Fault::RateLimited(retry_after(&headers)),
+            429 => Fault::RateLimited(retry_after(headers)),
             _ => Fault::Status { status, words },
         };
         Refusal { status, fault, body }

@@ -12,6 +12,14 @@ pub fn request(id: u64, method: &str, params: Option<&Json>) -> Vec<u8> {
     close_with(line, method, params)
 }
 
+/// What stands before and behind the params of such a request.
+pub fn around_params(id: u64, method: &str) -> (Vec<u8>, &'static [u8]) {
+    let empty = request(id, method, None);
+    let mut before = empty.strip_suffix(b"}").unwrap_or(&empty).to_vec();
+    before.extend_from_slice(br#","params":"#);
+    (before, b"}")
+}
+
 /// A notification.
 pub fn notification(method: &str, params: Option<&Json>) -> Vec<u8> {
     let mut line = Vec::with_capacity(48 + method.len() + params.map_or(0, Json::len));
@@ -44,13 +52,8 @@ pub fn object(members: &[(&str, &Json)]) -> Json {
     let size = members.iter().map(|(key, value)| key.len() + value.len() + 4).sum::<usize>();
     let mut text = Vec::with_capacity(size + 2);
     text.push(b'{');
-    for (index, (key, value)) in members.iter().enumerate() {
-        if index > 0 {
-            text.push(b',');
-        }
-        push_string(&mut text, key);
-        text.push(b':');
-        text.extend_from_slice(value.as_bytes());
+    for (key, value) in members {
+        push_member(&mut text, key, value.as_bytes());
     }
     text.push(b'}');
     Json::composed(text)
@@ -96,6 +99,16 @@ fn close_with(mut line: Vec<u8>, method: &str, params: Option<&Json>) -> Vec<u8>
     }
     line.push(b'}');
     line
+}
+
+/// Writes a member behind the start of an object, or behind the members before it.
+pub(crate) fn push_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
+    if text.last() != Some(&b'{') {
+        text.push(b',');
+    }
+    push_string(text, key);
+    text.push(b':');
+    text.extend_from_slice(value);
 }
 
 /// Writes `text` as a JSON string.

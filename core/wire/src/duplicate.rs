@@ -12,10 +12,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use memchr::memmem;
+
 use crate::Json;
+use crate::scan::{decode, end_of_string, past_space};
 
 /// Deepest nesting that is looked into; deeper text is refused.
 pub const MAX_DEPTH: usize = 128;
+
+/// How many names of an object are looked through one by one.
+const FEW: usize = 16;
 
 /// Why a request cannot be forwarded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,17 +45,19 @@ pub fn refuse_duplicates(json: &Json) -> Result<(), DuplicateKey> {
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
-            b'{' => open.push(Level::Object(HashSet::new())),
+            b'{' => open.push(Level::Object(Names::default())),
             b'[' => open.push(Level::List),
             b'}' | b']' => drop(open.pop()),
             b'"' => {
                 let end = end_of_string(text, at);
-                let decoded = decode(text.get(at..end).unwrap_or_default())?;
-                if let Some(Level::Object(names)) = open.last_mut()
-                    && next_is_colon(text, end)
-                    && let Some(twice) = names.replace(decoded)
-                {
-                    return Err(DuplicateKey::Twice(twice.into_owned()));
+                let quoted = text.get(at..end).unwrap_or_default();
+                match open.last_mut() {
+                    Some(Level::Object(names))
+                        if text.get(past_space(text, end)) == Some(&b':') =>
+                    {
+                        names.add(decode(quoted).ok_or(DuplicateKey::NoCharacter)?)?;
+                    }
+                    Some(_) | None => check_text(quoted)?,
                 }
                 at = end;
                 continue;
@@ -66,37 +74,41 @@ pub fn refuse_duplicates(json: &Json) -> Result<(), DuplicateKey> {
 
 /// An object or list that is open at some point of the text.
 enum Level<'a> {
-    Object(HashSet<Cow<'a, str>>),
+    Object(Names<'a>),
     List,
 }
 
-/// The index after the closing quote of the string that opens at `start`.
-fn end_of_string(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    text.len()
+/// The names that an object has so far.
+#[derive(Default)]
+struct Names<'a> {
+    /// Few are looked through faster than they are hashed.
+    few: Vec<Cow<'a, str>>,
+    many: HashSet<Cow<'a, str>>,
 }
 
-fn next_is_colon(text: &[u8], from: usize) -> bool {
-    let rest = text.get(from..).unwrap_or_default();
-    rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
+// === impl Names ===
+
+impl<'a> Names<'a> {
+    fn add(&mut self, name: Cow<'a, str>) -> Result<(), DuplicateKey> {
+        if self.few.contains(&name) || self.many.contains(&name) {
+            return Err(DuplicateKey::Twice(name.into_owned()));
+        }
+        if self.few.len() < FEW {
+            self.few.push(name);
+        } else {
+            self.many.insert(name);
+        }
+        Ok(())
+    }
 }
 
-/// The text that `quoted` spells, escapes resolved.
-fn decode(quoted: &[u8]) -> Result<Cow<'_, str>, DuplicateKey> {
-    let plain = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-    match std::str::from_utf8(plain) {
-        Ok(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
-        Ok(_) | Err(_) => {
-            serde_json::from_slice(quoted).map(Cow::Owned).map_err(|_| DuplicateKey::NoCharacter)
-        }
+/// Whether every escape in a text stands for a character.
+fn check_text(quoted: &[u8]) -> Result<(), DuplicateKey> {
+    // Only halves of a pair stand for none.
+    if memmem::find(quoted, b"\\u").is_none() {
+        return Ok(());
     }
+    decode(quoted).map(drop).ok_or(DuplicateKey::NoCharacter)
 }
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl Json {
         Self(whole.slice_ref(raw.get().as_bytes()))
     }
 
+    /// A piece of this text that is a value by itself.
+    pub(crate) fn slice(&self, value: &[u8]) -> Self {
+        Self(self.0.slice_ref(value))
+    }
+
     /// Text that the caller has just composed out of checked pieces.
     pub(crate) fn composed(text: Vec<u8>) -> Self {
         Self(text.into())

@@ -6,8 +6,9 @@
 //!
 //! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
 //! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
-//! object or replaces a member without touching the rest, [`duplicate`] refuses objects that two
-//! readers could read differently, and [`protocol`] has the words of MCP.
+//! object or replaces a member without touching the rest, [`line`] keeps a message on one line,
+//! [`duplicate`] refuses objects that two readers could read differently, and [`protocol`] has the
+//! words of MCP.
 //!
 //! **Invariant:** pure. No I/O, no clock, no async.
 
@@ -15,6 +16,8 @@ pub mod json;
 pub mod envelope;
 pub mod compose;
 pub mod object;
+mod scan;
+pub mod line;
 pub mod duplicate;
 pub mod protocol;
 

@@ -1,44 +1,39 @@
 //! Looks into an object, or replaces a member of it, without touching the rest.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::Error as _;
 
+use crate::scan::{self, Items, Members};
 use crate::{BadJson, Json, compose};
 
 /// The members of an object, in order, each value as it was written.
 ///
 /// # Errors
-/// When `json` is not an object.
+/// When `json` is not an object, or a name in it cannot be read.
 pub fn members(json: &Json) -> Result<Vec<(String, Json)>, BadJson> {
-    let raw: Members<'_> = serde_json::from_slice(json.as_bytes())?;
-    let own = |(key, value): (Cow<'_, str>, &RawValue)| {
-        (key.into_owned(), Json::piece(json.bytes(), value))
-    };
-    Ok(raw.0.into_iter().map(own).collect())
+    let own = |(name, value): (Cow<'_, str>, &[u8])| (name.into_owned(), json.slice(value));
+    named(json).map(|member| member.map(own)).collect()
 }
 
 /// The first member called `key`, as it was written; `None` also when `json` is no object.
 pub fn get(json: &Json, key: &str) -> Option<Json> {
-    let raw: Members<'_> = serde_json::from_slice(json.as_bytes()).ok()?;
-    let (_, value) = raw.0.into_iter().find(|(name, _)| name == key)?;
-    Some(Json::piece(json.bytes(), value))
+    let [found] = peek(json, [key]);
+    found
 }
 
 /// The first members of these names, as they were written, in one pass; none when `json` is no
-/// object.
+/// object, or a name in it cannot be read.
 pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
-    let mut found = [const { None }; N];
-    let Ok(raw) = serde_json::from_slice::<Members<'_>>(json.as_bytes()) else { return found };
-    for (name, value) in raw.0 {
+    let mut found: [Option<&[u8]>; N] = [None; N];
+    for member in named(json) {
+        let Ok((name, value)) = member else { return [const { None }; N] };
         let place = keys.iter().zip(&mut found).find(|(key, _)| **key == name);
         if let Some((_, place @ None)) = place {
-            *place = Some(Json::piece(json.bytes(), value));
+            *place = Some(value);
         }
     }
-    found
+    found.map(|found| found.map(|value| json.slice(value)))
 }
 
 /// The member called `key`, when it is a string.
@@ -79,83 +74,65 @@ pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
 /// # Errors
 /// When `json` is not a list.
 pub fn items(json: &Json) -> Result<Vec<Json>, BadJson> {
-    let raw: Vec<&RawValue> = serde_json::from_slice(json.as_bytes())?;
-    Ok(raw.into_iter().map(|value| Json::piece(json.bytes(), value)).collect())
+    let items = Items::of(json.as_bytes()).ok_or_else(|| bad("not a list"))?;
+    Ok(items.map(|item| json.slice(item)).collect())
 }
 
 /// `json` with the member `key` set to `value`: in its place where it stands, else at the end.
 ///
 /// # Errors
-/// When `json` is not an object.
+/// When `json` is not an object, or a name in it cannot be read.
 pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson> {
-    let mut members = members(json)?;
-    match members.iter_mut().find(|(name, _)| name == key) {
-        Some((_, old)) => *old = value.clone(),
-        None => members.push((key.to_owned(), value.clone())),
+    let mut text = Vec::with_capacity(json.len() + key.len() + value.len() + 8);
+    text.push(b'{');
+    let mut is_set = false;
+    for member in named(json) {
+        let (name, old) = member?;
+        let new = if !is_set && name == key {
+            is_set = true;
+            value.as_bytes()
+        } else {
+            old
+        };
+        compose::push_member(&mut text, &name, new);
     }
-    let borrowed: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    Ok(compose::object(&borrowed))
+    if !is_set {
+        compose::push_member(&mut text, key, value.as_bytes());
+    }
+    text.push(b'}');
+    Ok(Json::composed(text))
 }
 
 /// `json` without the member `key`.
 ///
 /// # Errors
-/// When `json` is not an object.
+/// When `json` is not an object, or a name in it cannot be read.
 pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
-    let members = members(json)?;
-    let kept = members.iter().filter(|(name, _)| name != key);
-    let kept: Vec<(&str, &Json)> = kept.map(|(k, v)| (k.as_str(), v)).collect();
-    Ok(compose::object(&kept))
+    let mut text = Vec::with_capacity(json.len());
+    text.push(b'{');
+    for member in named(json) {
+        let (name, value) = member?;
+        if name != key {
+            compose::push_member(&mut text, &name, value);
+        }
+    }
+    text.push(b'}');
+    Ok(Json::composed(text))
 }
 
-/// The members of an object in the order they were written.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<Key<'de>, &RawValue>()? {
-                    members.push((key.0, value));
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(InOrder).map(Members)
-    }
+/// The members of an object, with names that are read; one error when it is none.
+fn named(json: &Json) -> impl Iterator<Item = Result<(Cow<'_, str>, &[u8]), BadJson>> {
+    let members = Members::of(json.as_bytes());
+    let none = members.is_none().then(|| Err(bad("not an object")));
+    let read = |(name, value)| match scan::decode(name) {
+        Some(name) => Ok((name, value)),
+        None => Err(bad("a name has an escape that stands for no character")),
+    };
+    none.into_iter().chain(members.into_iter().flatten().map(read))
 }
 
-/// A member's name, borrowed unless it has escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Cow<'de, str>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
-            }
-        }
-        deserializer.deserialize_str(Text).map(Key)
-    }
+fn bad(problem: &str) -> BadJson {
+    BadJson::from(serde_json::Error::custom(problem))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
+use crate::pieces::Pieces;
 use crate::web::{Body, Came, Order, Refusal, WebError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -185,8 +186,8 @@ impl Http {
         method: &str,
         params: &Json,
     ) -> Result<(), RequestError> {
-        let line = compose::request(id, method, Some(params));
-        self.link.log(&line);
+        let line = Pieces::request(id, method, params);
+        self.link.log_pieces(&line);
         let headers = self.headers(method, params);
         let in_session = headers.contains_key(SESSION);
         let came = match self.link.web.send(self.order(headers, line)).await {
@@ -211,9 +212,9 @@ impl Http {
         }
     }
 
-    fn order(&self, headers: HeaderMap, line: Vec<u8>) -> Order {
+    fn order(&self, headers: HeaderMap, body: Pieces) -> Order {
         let url = self.link.web.url().clone();
-        Order { method: Method::POST, url, headers, body: line.into() }
+        Order { method: Method::POST, url, headers, body }
     }
 
     async fn take_reply(&self, id: u64, body: &Bytes) -> Result<(), RequestError> {
@@ -287,7 +288,7 @@ impl Http {
             return;
         }
         let headers = self.headers("", &Json::empty_object());
-        let sending = self.link.web.send(self.order(headers, line));
+        let sending = self.link.web.send(self.order(headers, line.into()));
         match timeout(self.link.limit, sending).await {
             Ok(Ok(Came { .. })) => {}
             Ok(Err(error)) => debug!(?error, "a message was not taken"),
@@ -303,7 +304,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         self.add_session(&mut headers);
         let url = self.link.web.url().clone();
-        let order = Order { method: Method::DELETE, url, headers, body: Bytes::new() };
+        let order = Order { method: Method::DELETE, url, headers, body: Pieces::default() };
         // Whatever it says: we are gone.
         drop(timeout(GOODBYE, self.link.web.send(order)).await);
     }

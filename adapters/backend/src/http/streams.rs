@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::ports::Listing;
-use capstan_wire::{Json, compose};
+use capstan_wire::Json;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use crate::channel::RequestError;
 use crate::events::{Event, EventError, Events};
 use crate::fault::Fault;
 use crate::minder::take;
+use crate::pieces::Pieces;
 use crate::web::{Body, Order, WebError};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -122,7 +123,7 @@ impl Http {
             headers.insert(LAST_EVENT_ID, id);
         }
         let url = self.link.web.url().clone();
-        let order = Order { method: Method::GET, url, headers, body: bytes::Bytes::new() };
+        let order = Order { method: Method::GET, url, headers, body: Pieces::default() };
         self.open(order).await
     }
 
@@ -169,8 +170,8 @@ impl Http {
         let mut opened = Some(opened);
         let (mut mark, mut failures, mut lapsed) = (Mark::default(), 0, false);
         while failures < MAX_RESUMPTIONS {
-            let line = compose::request(self.link.next_id(), method, Some(&params));
-            self.link.log(&line);
+            let line = Pieces::request(self.link.next_id(), method, &params);
+            self.link.log_pieces(&line);
             let order = self.order(self.headers(method, &params), line);
             match self.open(order).await {
                 Ok(events) => {

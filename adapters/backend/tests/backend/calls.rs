@@ -40,6 +40,20 @@ async fn arguments_reach_the_server_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_message_in_the_arguments_never_becomes_a_line_of_its_own() {
+    let hidden = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"weird"}}"#;
+    for end in ["\n", "\r", "\r\n"] {
+        let scene = Scene::new(&["--era", "legacy"]);
+        let arguments = format!(r#"{{"list":[{end}{hidden}{end}]}}"#);
+        scene.call("echo", &arguments).await.unwrap();
+        let calls = scene.received("tools/call");
+        let one = format!(r#""arguments":{}"#, arguments.replace(['\r', '\n'], " "));
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        assert!(calls.iter().all(|line| line.contains(&one)), "{calls:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_metadata_of_the_caller_survives_and_only_ours_is_added() {
     let params = r#"{"_meta":{"vendor/x":{"b":1.50,"a":2},"progressToken":"mine"},"later":[1.0],"name":"echo"}"#;
     for (era, added) in [

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use capstan_wire::line::{flatten, one_line};
 use futures::stream::{self, BoxStream, SelectAll, Stream as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -133,24 +134,6 @@ impl Source {
             Self::Batch(outs) => Pin::new(outs).poll_next(cx),
             Self::Inbox(inbox) => inbox.poll_recv(cx).map(|message| message.map(Out::Message)),
             Self::Older(line) => line.poll_next(cx),
-        }
-    }
-}
-
-/// The same JSON on one line: where a line may end in JSON, a space is as good.
-fn one_line(json: Bytes) -> Bytes {
-    if !json.contains(&b'\n') && !json.contains(&b'\r') {
-        return json;
-    }
-    let mut json = BytesMut::from(json);
-    flatten(&mut json);
-    json.freeze()
-}
-
-fn flatten(json: &mut [u8]) {
-    for byte in json {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
         }
     }
 }

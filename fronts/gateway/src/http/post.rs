@@ -69,7 +69,10 @@ pub(super) async fn post(
             Err(missing) => missing.response(None),
         };
     }
-    match batch::one(&text) {
+    let message = batch::one(&text);
+    // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
+    drop(text);
+    match message {
         Ok(Message::Request { id, method, params }) => {
             let asked = Asked { id, method, params };
             request(face, head, accepts, (caller, view), asked).await

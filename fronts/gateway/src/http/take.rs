@@ -79,7 +79,9 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
     }
     let Some(second) = piece(&mut body).await? else { return Ok(first) };
     let expected = first.len().saturating_add(second.len());
-    let hint = usize::try_from(body.size_hint().lower()).unwrap_or(ROOM).min(ROOM);
+    // Where the length was said it is known to be within the limit, and room that is not written
+    // to costs nothing.
+    let hint = body.size_hint().exact().and_then(|rest| usize::try_from(rest).ok()).unwrap_or(ROOM);
     let mut whole = BytesMut::with_capacity(expected.saturating_add(hint).min(max));
     whole.extend_from_slice(&first);
     let mut next = Some(second);
@@ -88,6 +90,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
             return Err(Unread::TooLong);
         }
         whole.extend_from_slice(&piece_);
+        drop(piece_);
         next = piece(&mut body).await?;
     }
     Ok(whole.freeze())

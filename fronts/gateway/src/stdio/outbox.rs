@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use bytes::{Buf, Bytes, BytesMut};
+use capstan_wire::line::one_line;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::Answer;
@@ -93,6 +94,7 @@ impl Outbox {
     }
 
     fn put(&mut self, piece: Bytes) {
+        let piece = one_line(piece);
         self.waiting += piece.len();
         if piece.len() < LARGE {
             self.tail.extend_from_slice(&piece);
@@ -156,6 +158,15 @@ mod tests {
             drop(near);
             assert!(reader.await.unwrap() == expected, "with room for {room}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_was_written_on_several_lines_is_one_message() {
+        let mut out = Outbox::default();
+        out.message(Bytes::from_static(b"{\"a\":\r\n[1]}"));
+        let mut text = Vec::new();
+        out.write_to(&mut text).await.unwrap();
+        assert_eq!(text, b"{\"a\":  [1]}\n");
     }
 
     #[tokio::test]

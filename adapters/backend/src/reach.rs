@@ -1,0 +1,174 @@
+//! How requests leave: straight to servers of this machine, through `reqwest` to all others.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::http::uri::{InvalidUri, PathAndQuery};
+use hyper::http::{Request, Uri};
+use reqwest::header::{CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{Client, Method, StatusCode, Url};
+
+use crate::local::{Flow, Local, LocalError, Place};
+use crate::pieces::Pieces;
+
+/// Who we say we are.
+pub(crate) const AGENT: &str = concat!("capstan/", env!("CARGO_PKG_VERSION"));
+
+/// The way that requests to one origin take.
+#[derive(Clone)]
+pub(crate) enum Reach {
+    Local(Arc<Local>, HeaderValue),
+    Far(Client),
+}
+
+/// The beginning of an answer.
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Incoming,
+}
+
+/// The body of an answer, as it comes.
+pub(crate) enum Incoming {
+    Local(Flow),
+    Far(reqwest::Response),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum ReachError {
+    Local(LocalError),
+    Far(reqwest::Error),
+    /// The address has no path that can be sent.
+    Path(InvalidUri),
+    /// The answer is in an encoding that nobody asked for.
+    Encoded(String),
+}
+
+// === impl Reach ===
+
+impl Reach {
+    /// Straight to a server of this machine, by the name that it is called.
+    pub(crate) fn local(place: Place, host: HeaderValue) -> Self {
+        Self::Local(Arc::new(Local::new(place)), host)
+    }
+
+    /// Sends, and waits for the beginning of the answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Pieces,
+    ) -> Result<Response, ReachError> {
+        match self {
+            Self::Local(local, host) => {
+                let request = request(method, url, headers, (host, body))?;
+                let response = local.send(request).await.map_err(ReachError::Local)?;
+                let (head, flow) = response.into_parts();
+                refuse_encoded(&head.headers)?;
+                let body = Incoming::Local(flow);
+                Ok(Response { status: head.status, headers: head.headers, body })
+            }
+            Self::Far(client) => {
+                let request = client.request(method, url.clone()).headers(headers);
+                let request = request.body(body.whole());
+                let mut response = request.send().await.map_err(ReachError::Far)?;
+                let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+                Ok(Response { status, headers, body: Incoming::Far(response) })
+            }
+        }
+    }
+}
+
+fn request(
+    method: Method,
+    url: &Url,
+    mut headers: HeaderMap,
+    (host, body): (&HeaderValue, Pieces),
+) -> Result<Request<Pieces>, ReachError> {
+    let path = match url.query() {
+        None => PathAndQuery::try_from(url.path()),
+        Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),
+    };
+    headers.entry(HOST).or_insert_with(|| host.clone());
+    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = Uri::from(path.map_err(ReachError::Path)?);
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+fn refuse_encoded(headers: &HeaderMap) -> Result<(), ReachError> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => {
+            Err(ReachError::Encoded(String::from_utf8_lossy(encoding.as_bytes()).into_owned()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+// === impl Incoming ===
+
+impl Incoming {
+    /// The next piece; `None` at the end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ReachError> {
+        match self {
+            Self::Local(flow) => {
+                flow.chunk().await.map_err(|e| ReachError::Local(LocalError::Broken(e)))
+            }
+            Self::Far(response) => response.chunk().await.map_err(ReachError::Far),
+        }
+    }
+
+    /// Whether it is known already that nothing more comes.
+    pub(crate) async fn has_ended(&mut self) -> bool {
+        match self {
+            Self::Local(flow) => flow.has_ended().await,
+            Self::Far(_) => false,
+        }
+    }
+
+    /// Its length, where that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Local(flow) => flow.length(),
+            Self::Far(response) => response.content_length(),
+        }
+    }
+}
+
+// === impl ReachError ===
+
+impl ReachError {
+    /// Whether nothing has left.
+    pub(crate) fn is_connect(&self) -> bool {
+        match self {
+            Self::Local(LocalError::Connect(_)) | Self::Path(_) => true,
+            Self::Far(error) => error.is_connect() || error.is_builder(),
+            Self::Local(LocalError::Broken(_)) | Self::Encoded(_) => false,
+        }
+    }
+
+    /// What went wrong at the bottom; the layers above only say that something did.
+    pub(crate) fn reason(self) -> String {
+        let what = if self.is_connect() { "no connection" } else { "the connection broke" };
+        let bottom = match self {
+            Self::Local(LocalError::Connect(error)) => bottom(&error),
+            Self::Local(LocalError::Broken(error)) => bottom(&error),
+            Self::Far(error) => bottom(&error.without_url()),
+            Self::Path(error) => bottom(&error),
+            Self::Encoded(encoding) => format!("it answered in the encoding `{encoding}`"),
+        };
+        format!("{what}: {bottom}")
+    }
+}
+
+fn bottom(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    cause.to_string()
+}
