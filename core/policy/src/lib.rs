@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`pattern`] says which tools a rule means, [`permission`] has the allow,
 //! ask and deny lists, [`exposure`] what a server offers at all, [`effect`] what its tools do,
-//! [`decide`] puts them together; [`command`] and [`environment`] guard what is started, [`redact`]
+//! [`decide`] puts them together, `conditional` tells what arguments could change; [`command`] and [`environment`] guard what is started, [`redact`]
 //! what is written down, [`injection`] what a model gets to read.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
@@ -12,6 +12,7 @@ pub mod permission;
 pub mod exposure;
 pub mod effect;
 pub mod decide;
+mod conditional;
 pub mod command;
 pub mod environment;
 pub mod redact;

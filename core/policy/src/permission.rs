@@ -214,7 +214,7 @@ impl Rule {
         Self { pattern, reason: None, expires_at: None, reach: Reach::All, place }
     }
 
-    fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
+    pub(crate) fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
         let reaches = match &self.reach {
             Reach::All => true,
             Reach::Only(servers) => servers.contains(server),
