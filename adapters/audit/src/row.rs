@@ -60,6 +60,9 @@ pub struct Row {
     /// The arguments without what looks like a secret, where they are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// The caller's roles, where there are any; rules look at them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
     /// How the call ended; in a [`BREAK`], the kind of damage.
     pub outcome: String,
     /// The error code, where the call failed.
@@ -136,6 +139,7 @@ impl Row {
             rule: text(&entry.rule),
             approval: entry.approval.map(|ground| ground.as_str().to_owned()),
             arguments: text(&entry.arguments),
+            roles: roles(&entry.caller.roles),
             code: entry.outcome.code().map(|code| code.as_str().to_owned()),
             duration_ms: u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
             request_bytes: entry.request_bytes as u64,
@@ -219,6 +223,7 @@ impl Row {
             rule: None,
             approval: None,
             arguments: None,
+            roles: Vec::new(),
             outcome: outcome.to_owned(),
             code: None,
             duration_ms: 0,
@@ -272,6 +277,17 @@ fn clip(text: &str) -> String {
     }
     let end = text.floor_char_boundary(MAX_TEXT);
     format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+/// As many roles as there is room for; together they take no more than one text.
+fn roles(roles: &[String]) -> Vec<String> {
+    let mut room = MAX_TEXT;
+    let fits = |role: &&String| {
+        let left = room.checked_sub(role.len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    roles.iter().take_while(fits).cloned().collect()
 }
 
 /// The hash of a line, given without its end `,"hash":"…"}`.

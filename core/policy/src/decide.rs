@@ -157,7 +157,7 @@ impl Policy {
     }
 
     /// The name that the operator gave a server.
-    fn display_of<'a>(&'a self, server: &'a ServerName) -> &'a str {
+    pub(crate) fn display_of<'a>(&'a self, server: &'a ServerName) -> &'a str {
         self.servers.get(server).map_or(server.as_str(), |policy| policy.display.as_str())
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`glob`] and [`pattern`] say which tools a rule means, [`permission`] has the
 //! allow, ask and deny lists, [`access`] who of many callers may do what, [`exposure`] what a server
-//! offers at all, [`effect`] what its tools do, [`decide`] puts them together; [`command`] and [`environment`] guard what is started, [`redact`]
+//! offers at all, [`effect`] what its tools do, [`decide`] puts them together, `conditional` tells
+//! what arguments could change; [`command`] and [`environment`] guard what is started, [`redact`]
 //! what is written down, [`injection`] what a model gets to read.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
@@ -16,6 +17,7 @@ pub mod exposure;
 pub mod effect;
 mod index;
 pub mod decide;
+mod conditional;
 pub mod command;
 pub mod environment;
 pub mod redact;

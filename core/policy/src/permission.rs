@@ -235,7 +235,7 @@ impl Rule {
         Self { pattern, reason, expires_at, reach: Reach::All, effect, place }
     }
 
-    fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
+    pub(crate) fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
         let reaches = match &self.reach {
             Reach::All => true,
             Reach::Only(servers) => servers.contains(server),

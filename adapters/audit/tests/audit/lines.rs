@@ -25,6 +25,7 @@ const FIELDS: [&str; 20] = [
     "verdict",
     "rule",
     "approval",
+    "roles",
     "outcome",
     "code",
     "duration_ms",
@@ -41,7 +42,7 @@ fn a_line_has_these_fields_in_this_order_and_no_others() {
     let (open, seal) = line.split_once(r#","prev""#).unwrap();
     assert_eq!(
         open,
-        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"planner","client":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
+        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"planner","client":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","roles":["deployers"],"outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
     );
     assert!(seal.starts_with(&format!(r#":"{}","hash":""#, "0".repeat(64))), "{seal}");
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
@@ -60,8 +61,9 @@ fn what_is_not_known_is_null_and_not_left_out() {
     world.open().record(bare);
     let line = world.lines().remove(0);
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
-    let known: Vec<&str> = FIELDS.into_iter().filter(|field| *field != "client").collect();
-    assert_eq!(object.keys().collect::<Vec<_>>(), known);
+    // A caller without roles or a client has none written, as in logs of older versions.
+    let fields = FIELDS.into_iter().filter(|field| !["roles", "client"].contains(field));
+    assert_eq!(object.keys().collect::<Vec<_>>(), fields.collect::<Vec<_>>());
     for field in ["caller_id", "server", "rule", "effect", "verdict", "approval"] {
         assert!(object[field].is_null(), "{field}");
     }
@@ -82,9 +84,14 @@ fn a_row_serialises_exactly_like_its_line() {
 }
 
 #[test]
-fn roles_and_everything_else_about_a_caller_stay_out_of_the_log() {
-    let world = World::with_entries(1);
-    assert!(!fs::read_to_string(world.log()).unwrap().contains("deployers"));
+fn roles_are_kept_as_far_as_there_is_room() {
+    let world = World::new();
+    let mut many = entry(1);
+    Arc::make_mut(&mut many.caller).roles = (0..10_000).map(|n| format!("role-{n}")).collect();
+    world.open().record(many);
+    let kept = &world.rows()[0].roles;
+    assert_eq!((kept[0].as_str(), kept.len() < 200), ("role-0", true));
+    assert_eq!(world.verified().entries, 1);
 }
 
 #[test]
@@ -96,6 +103,7 @@ fn a_text_without_end_is_cut_off_and_the_chain_stays_whole() {
     Arc::make_mut(&mut huge.caller).caller_id = Some("\u{1}".repeat(1_000_000));
     huge.server = Some("\u{1}".repeat(1_000_000));
     huge.rule = Some("\u{1}".repeat(1_000_000));
+    Arc::make_mut(&mut huge.caller).roles = vec!["\u{1}".repeat(1024)];
     world.open().record(huge);
     world.record(2..=2);
     assert!(fs::metadata(world.log()).unwrap().len() < 64 * 1024);
