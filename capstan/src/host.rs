@@ -18,9 +18,9 @@ use capstan_hub::Hub;
 use capstan_hub::ports::{BoxFuture, Clock};
 use capstan_model::{Kind, ServerName};
 
+use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::audit;
-use crate::approvals;
 
 use crate::clock::SystemClock;
 use crate::demo;

@@ -21,8 +21,8 @@ use capstan_hub::ports::AuditLog;
 use capstan_model::{Caller, ServerState};
 use futures::future::join;
 
-use crate::assemble::{self, Approve};
 use crate::approvals;
+use crate::assemble::{self, Approve};
 
 use crate::desks;
 use crate::telemetry::Telemetry;

@@ -120,7 +120,7 @@ impl Connector {
     ) -> Result<Arc<Session>, HandshakeError> {
         let living = watched.alive.one().ok_or_else(stopped)?;
         watched.ring.begin();
-        let spawned = spawn(settings).map_err(|error| {
+        let spawned = spawn(settings.launch()).map_err(|error| {
             let reason = format!("{error}; {}", error.hint(&settings.name));
             HandshakeError::Failed(Fault::Unreachable(reason))
         })?;

@@ -6,7 +6,8 @@
 //! `web` sends requests by `reach`, `events` reads streams, and `http` and `sse` are the two transports on
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
 //! revision of the protocol it speaks, `session` speaks it, `connect` puts all that together, and
-//! `server` keeps one alive and implements the hub's port.
+//! `server` keeps one alive and implements the hub's port. [`once`] runs a program that does not
+//! speak MCP at all, and reads what it prints.
 
 pub mod settings;
 pub mod keeper;
@@ -35,9 +36,11 @@ mod listing;
 mod connect;
 mod backoff;
 mod server;
+pub mod once;
 
 pub use server::Server;
 pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
+pub use spawn::SpawnError;
 
 /// A server that is started as a child of its keeper and spoken to over its standard streams.
 pub type StdioServer = Server;

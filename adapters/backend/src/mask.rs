@@ -29,11 +29,17 @@ impl Masker {
     pub(crate) fn of(settings: &Settings) -> Self {
         let secrets = settings.secrets().into_iter();
         match settings {
-            Settings::Stdio(stdio) => {
-                Self::new(secrets.filter(|value| !is_harmless(value, &stdio.environment)))
-            }
+            Settings::Stdio(stdio) => Self::beside(secrets, &stdio.environment),
             Settings::Http(_) => Self::new(secrets),
         }
+    }
+
+    /// Masks what is secret of a program with this environment.
+    pub(crate) fn beside(
+        secrets: impl IntoIterator<Item = String>,
+        environment: &BTreeMap<String, Secret<String>>,
+    ) -> Self {
+        Self::new(secrets.into_iter().filter(|value| !is_harmless(value, environment)))
     }
 
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {

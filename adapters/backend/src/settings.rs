@@ -9,6 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use capstan_model::{Secret, ServerName};
 use reqwest::Url;
 
+use crate::spawn::Launch;
+
 /// How to start a server and how to talk to it.
 #[derive(Clone, Debug)]
 pub struct StdioSettings {
@@ -141,6 +143,20 @@ pub struct Root {
     pub uri: String,
     /// For people.
     pub name: String,
+}
+
+// === impl StdioSettings ===
+
+impl StdioSettings {
+    pub(crate) fn launch(&self) -> Launch<'_> {
+        Launch {
+            command: &self.command,
+            args: &self.args,
+            environment: &self.environment,
+            cwd: self.cwd.as_deref(),
+            keeper: &self.keeper,
+        }
+    }
 }
 
 // === impl Settings ===

@@ -1,14 +1,28 @@
-//! Starts a server behind its keeper. The only place where processes are started.
+//! Starts a program behind its keeper. The only place where processes are started.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use capstan_model::ServerName;
+use capstan_model::{Secret, ServerName};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::keeper::KEEPER;
-use crate::settings::StdioSettings;
+
+/// What to start, and with what around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    /// A name to be found in `PATH`, or a path.
+    pub(crate) command: &'a str,
+    pub(crate) args: &'a [String],
+    /// The whole environment.
+    pub(crate) environment: &'a BTreeMap<String, Secret<String>>,
+    /// `None` for our own folder.
+    pub(crate) cwd: Option<&'a Path>,
+    /// Our own program, which becomes the keeper.
+    pub(crate) keeper: &'a Path,
+}
 
 /// A server that was started, with its three streams.
 #[derive(Debug)]
@@ -36,10 +50,10 @@ pub(crate) enum Exit {
     Killed,
 }
 
-/// Why a server could not be started.
+/// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum SpawnError {
+pub enum SpawnError {
     /// No such program.
     #[error("command `{command}` was not found in PATH")]
     NotFound {
@@ -65,19 +79,18 @@ pub(crate) enum SpawnError {
     },
 }
 
-/// Starts the server. Its environment is what the settings say and nothing else.
-pub(crate) fn spawn(settings: &StdioSettings) -> Result<Spawned, SpawnError> {
-    let program = find(settings)?;
-    let command = || settings.command.clone();
-    let mut keeper = keeper_command(settings);
-    keeper.arg(KEEPER).arg(std::process::id().to_string()).arg(program).args(&settings.args);
-    if let Some(cwd) = &settings.cwd {
+/// Starts the program. Its environment is what `launch` says and nothing else.
+pub(crate) fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
+    let program = find(launch)?;
+    let mut keeper = keeper_command(launch);
+    keeper.arg(KEEPER).arg(std::process::id().to_string()).arg(program).args(launch.args);
+    if let Some(cwd) = launch.cwd {
         if !cwd.is_dir() {
-            return Err(SpawnError::NoFolder(cwd.clone()));
+            return Err(SpawnError::NoFolder(cwd.to_owned()));
         }
         keeper.current_dir(cwd);
     }
-    let refused = |cause| SpawnError::Refused { command: command(), cause };
+    let refused = |cause| SpawnError::Refused { command: launch.command.to_owned(), cause };
     let mut child = keeper.spawn().map_err(refused)?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
@@ -88,11 +101,11 @@ pub(crate) fn spawn(settings: &StdioSettings) -> Result<Spawned, SpawnError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place that strips the environment")]
-fn keeper_command(settings: &StdioSettings) -> Command {
-    let mut command = Command::new(&settings.keeper);
+fn keeper_command(launch: Launch<'_>) -> Command {
+    let mut command = Command::new(launch.keeper);
     command
         .env_clear()
-        .envs(settings.environment.iter().map(|(name, value)| (name, value.reveal())))
+        .envs(launch.environment.iter().map(|(name, value)| (name, value.reveal())))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -100,16 +113,17 @@ fn keeper_command(settings: &StdioSettings) -> Command {
     command
 }
 
-/// The program's path, looked up in the `PATH` that the server itself will have.
+/// The program's path, looked up in the `PATH` that the program itself will have.
 ///
 /// Looked up here because an error names the command at once, instead of a keeper that ends.
-fn find(settings: &StdioSettings) -> Result<PathBuf, SpawnError> {
-    let not_found = || SpawnError::NotFound { command: settings.command.clone() };
-    let path = settings.environment.get("PATH").map(|path| path.reveal().clone());
-    let here = settings.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-    which::which_in(&settings.command, path, &here).map_err(|_| {
-        let file = here.join(&settings.command);
-        let is_path = settings.command.contains(std::path::MAIN_SEPARATOR);
+pub(crate) fn find(launch: Launch<'_>) -> Result<PathBuf, SpawnError> {
+    let not_found = || SpawnError::NotFound { command: launch.command.to_owned() };
+    let path = launch.environment.get("PATH").map(|path| path.reveal().clone());
+    let here =
+        launch.cwd.map(Path::to_owned).or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+    which::which_in(launch.command, path, &here).map_err(|_| {
+        let file = here.join(launch.command);
+        let is_path = launch.command.contains(std::path::MAIN_SEPARATOR);
         match (is_path, file.exists()) {
             (false, _) => not_found(),
             (true, false) => SpawnError::NoFile(file),
@@ -162,7 +176,7 @@ impl Drop for Keeper {
 
 impl SpawnError {
     /// What the operator can do about it.
-    pub(crate) fn hint(&self, server: &ServerName) -> String {
+    pub fn hint(&self, server: &ServerName) -> String {
         match self {
             Self::NotFound { command } => {
                 format!("install `{command}`, or correct `command` under `[servers.{server}]`")

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-
-use capstan_policy::{AccessTable, DefaultRule, Pattern};
 use capstan_model::{RateBy, ServerName};
+use capstan_policy::{AccessTable, DefaultRule, Pattern};
 
 use indexmap::IndexMap;
 use serde::Serialize;

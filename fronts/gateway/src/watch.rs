@@ -45,7 +45,9 @@ impl Gateway {
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
-            self.start_watching(&call.caller, &id.server, &id.item).await.map(|wanting| (id, wanting))
+            self.start_watching(&call.caller, &id.server, &id.item)
+                .await
+                .map(|wanting| (id, wanting))
         } else {
             let (kind, name) = (Kind::Resource, uri.to_owned());
             Err(CallError::Unknown { kind, name, nearest: Vec::new() })

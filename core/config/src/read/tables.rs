@@ -14,8 +14,8 @@ use crate::show;
 use crate::source::Origin;
 
 use super::access::AccessPart;
-use super::authorization::AuthorizationPart;
 use super::audit::AuditTable;
+use super::authorization::AuthorizationPart;
 use super::gateway::GatewayTable;
 use super::rates;
 

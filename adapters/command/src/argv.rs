@@ -1,0 +1,249 @@
+//! Makes a command line of the arguments of a call.
+//!
+//! **Invariant:** what a caller wrote is one whole argument behind `--`, or an argument that does
+//! not begin with `-`, or what follows the `=` of a flag that is offered. There is no fourth way.
+
+use serde_json::{Map, Value as Json};
+
+use crate::help::{Kind, Value, ValueType};
+
+/// The longest value, in bytes; the kernel takes no longer argument.
+const MAX_VALUE: usize = 100 * 1024;
+
+/// The most bytes of all arguments together.
+const MAX_LINE: usize = 1024 * 1024;
+
+/// How the arguments of a tool become a command line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Argv {
+    /// What comes first, whatever a caller says.
+    pub(crate) fixed: Vec<String>,
+    /// What a caller may say.
+    pub(crate) slots: Vec<Slot>,
+    /// The first positional that stands after `--`, where the program knows that.
+    pub(crate) separator: Option<usize>,
+    /// Whether a value that begins with `@` would be read as a file of arguments.
+    pub(crate) response_files: bool,
+}
+
+/// The place of one argument.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slot {
+    /// What it is called in a call.
+    pub(crate) key: String,
+    pub(crate) required: bool,
+    pub(crate) place: Place,
+}
+
+/// Where an argument goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// A flag.
+    Flag {
+        /// As it is typed.
+        name: String,
+        /// What switches it off.
+        negation: Option<String>,
+        value: Value,
+        repeatable: bool,
+        /// Whether its value is written behind `=`.
+        joined: bool,
+    },
+    /// What is known by its place.
+    Positional {
+        /// Which place.
+        index: usize,
+        times: Times,
+    },
+}
+
+/// How many values there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    One,
+    Many,
+}
+
+// === impl Argv ===
+
+impl Argv {
+    /// The command line for these arguments, or what is wrong with them.
+    pub(crate) fn build(&self, arguments: &Map<String, Json>) -> Result<Vec<String>, String> {
+        for key in arguments.keys() {
+            if !self.slots.iter().any(|slot| slot.key == *key) {
+                return Err(format!("`{key}` is not one of its arguments"));
+            }
+        }
+        let mut line = self.fixed.clone();
+        let mut places: Vec<(usize, &Slot, Vec<String>)> = Vec::new();
+        for slot in &self.slots {
+            let given = arguments.get(&slot.key).filter(|value| !value.is_null());
+            let Some(given) = given else {
+                if slot.required {
+                    return Err(format!("`{}` is missing", slot.key));
+                }
+                continue;
+            };
+            match &slot.place {
+                Place::Flag { .. } => line.extend(self.flag(slot, given)?),
+                Place::Positional { index, times } => {
+                    let values = values(&slot.key, given, *times)?;
+                    if values.is_empty() && slot.required {
+                        return Err(format!("`{}` is empty", slot.key));
+                    }
+                    places.push((*index, slot, values));
+                }
+            }
+        }
+        self.positionals(&mut line, places)?;
+        let size: usize = line.iter().map(|word| word.len() + 1).sum();
+        if size > MAX_LINE {
+            return Err(format!("the arguments have {size} bytes; {MAX_LINE} are possible"));
+        }
+        Ok(line)
+    }
+
+    fn positionals(
+        &self,
+        line: &mut Vec<String>,
+        places: Vec<(usize, &Slot, Vec<String>)>,
+    ) -> Result<(), String> {
+        let mut next = 0;
+        let mut parted = false;
+        for (index, slot, values) in places {
+            if values.is_empty() {
+                continue;
+            }
+            let behind = self.separator.is_some_and(|separator| index >= separator);
+            // Without the one before it, a value would be taken for that one.
+            let from = if behind { next.max(self.separator.unwrap_or_default()) } else { next };
+            if index > from
+                && let Some(missing) = self.positional(from)
+            {
+                return Err(format!("`{}` cannot be given without `{missing}`", slot.key));
+            }
+            next = index + 1;
+            if behind && !parted {
+                line.push("--".to_owned());
+                parted = true;
+            }
+            for value in values {
+                self.check(&slot.key, &value)?;
+                if !behind {
+                    refuse_dash(&slot.key, &value)?;
+                }
+                line.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of the positional with this number.
+    fn positional(&self, number: usize) -> Option<&str> {
+        let at =
+            |slot: &&Slot| matches!(slot.place, Place::Positional { index, .. } if index == number);
+        self.slots.iter().find(at).map(|slot| slot.key.as_str())
+    }
+
+    /// What a flag becomes.
+    fn flag(&self, slot: &Slot, given: &Json) -> Result<Vec<String>, String> {
+        let Place::Flag { name, negation, value, repeatable, joined } = &slot.place else {
+            return Ok(Vec::new());
+        };
+        let kind = match (value, given) {
+            (Value::None | Value::Optional(_), Json::Bool(true)) => return Ok(vec![name.clone()]),
+            (Value::None | Value::Optional(_), Json::Bool(false)) => {
+                return Ok(negation.clone().into_iter().collect());
+            }
+            (Value::None, _) => return Err(format!("`{}` is true or false", slot.key)),
+            (Value::Required(kind) | Value::Optional(kind), _) => kind,
+        };
+        let values: Vec<&Json> = match given.as_array().filter(|_| *repeatable) {
+            Some(values) => values.iter().collect(),
+            None => vec![given],
+        };
+        let mut words = Vec::new();
+        for value in values {
+            let text = written(&slot.key, value, kind)?;
+            self.check(&slot.key, &text)?;
+            if *joined {
+                words.push(format!("{name}={text}"));
+            } else {
+                refuse_dash(&slot.key, &text)?;
+                words.extend([name.clone(), text]);
+            }
+        }
+        Ok(words)
+    }
+
+    /// Refuses what no program can be given, and what the program would read from a file.
+    fn check(&self, key: &str, value: &str) -> Result<(), String> {
+        if value.contains('\0') {
+            return Err(format!("`{key}` contains a NUL character"));
+        }
+        if value.len() > MAX_VALUE {
+            return Err(format!("`{key}` has {} bytes; {MAX_VALUE} are possible", value.len()));
+        }
+        if self.response_files && value.starts_with('@') {
+            return Err(format!("`{key}` begins with `@`, which stands for a file of arguments"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a value that would be read as a flag. A dash alone is none.
+fn refuse_dash(key: &str, value: &str) -> Result<(), String> {
+    if value.starts_with('-') && value != "-" {
+        return Err(format!("`{key}` begins with `-` and would be read as a flag"));
+    }
+    Ok(())
+}
+
+/// The values of a positional.
+fn values(key: &str, given: &Json, times: Times) -> Result<Vec<String>, String> {
+    let kind = Kind::default();
+    match (given, times) {
+        (Json::Array(values), Times::Many) => {
+            values.iter().map(|value| written(key, value, &kind)).collect()
+        }
+        (one, Times::One | Times::Many) => Ok(vec![written(key, one, &kind)?]),
+    }
+}
+
+/// A value as it is typed, if it is what the flag takes.
+fn written(key: &str, value: &Json, kind: &Kind) -> Result<String, String> {
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        Json::Bool(flag) => flag.to_string(),
+        Json::Null | Json::Array(_) | Json::Object(_) => {
+            return Err(format!("`{key}` is neither text nor a number"));
+        }
+    };
+    let fits = match kind.value_type {
+        ValueType::Text => true,
+        ValueType::Integer => text.parse::<i128>().is_ok(),
+        ValueType::Number => text.parse::<f64>().is_ok_and(f64::is_finite),
+        ValueType::Boolean => matches!(text.as_str(), "true" | "false"),
+    };
+    if !fits {
+        return Err(format!("`{key}` is not {}", kind.value_type.article()));
+    }
+    if !kind.choices.is_empty() && !kind.choices.contains(&text) {
+        return Err(format!("`{key}` is not one of {}", kind.choices.join(", ")));
+    }
+    Ok(text)
+}
+
+// === impl ValueType ===
+
+impl ValueType {
+    fn article(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+        }
+    }
+}

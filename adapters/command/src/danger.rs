@@ -1,0 +1,188 @@
+//! Flags that are never offered: those that make a program run another, load another
+//! configuration, or change which program or subcommand is meant.
+//!
+//! A list of subcommands would be worth nothing if `fetch --upload-pack=COMMAND` ran any command.
+//! The list errs on the side of leaving out; whoever needs such a flag puts it into `args`, where
+//! no caller can change it.
+
+use crate::help::{Flag, Value};
+
+/// Names, without dashes, of flags that are never offered when they take a value.
+const NAMES: &[&str] = &[
+    // Other programs.
+    "checkpoint-action",
+    "command",
+    "compress-program",
+    "credential-helper",
+    "diff-program",
+    "editor",
+    "eval",
+    "exec",
+    "exec-path",
+    "execdir",
+    "execute",
+    "extcmd",
+    "info-script",
+    "interactive-shell",
+    "new-volume-script",
+    "ok",
+    "okdir",
+    "open-files-in-pager",
+    "pager",
+    "proxy-command",
+    "receive-pack",
+    "remote-command",
+    "rmt-command",
+    "rsh",
+    "rsh-command",
+    "rsync-path",
+    "run",
+    "script-shell",
+    "sendmail-cmd",
+    "shell",
+    "strip-program",
+    "to-cmd",
+    "cc-cmd",
+    "to-command",
+    "tocmd",
+    "cccmd",
+    "upload-pack",
+    "use-askpass",
+    "use-compress-program",
+    "with-editor",
+    // Other configuration, code and places to find programs.
+    "config",
+    "config-env",
+    "config-file",
+    "configfile",
+    "defaults-file",
+    "globalconfig",
+    "import",
+    "init-command",
+    "init-file",
+    "kubeconfig",
+    "load",
+    "load-extension",
+    "loader",
+    "node-options",
+    "plugin",
+    "plugin-path",
+    "plugins",
+    "preload",
+    "rcfile",
+    "require",
+    "userconfig",
+];
+
+/// What a value is called that is a command.
+const COMMANDS: &[&str] = &[
+    "cmd",
+    "command",
+    "exec",
+    "executable",
+    "editor",
+    "pager",
+    "prog",
+    "program",
+    "shell",
+    "shell-command",
+    "shell_command",
+];
+
+/// Switches that let the configuration of a place run programs.
+const SWITCHES: &[&str] = &["ext-diff", "textconv", "use-askpass"];
+
+/// The flags that all subcommands share and that are offered nevertheless. The others say with
+/// which server, as whom and with which credentials a program works, which is not for callers.
+const SHARED: &[&str] = &["namespace", "context", "repo", "verbose", "quiet", "debug", "no-color"];
+
+/// Flags that are about the program itself and end it.
+const ABOUT: &[&str] = &["help", "version", "usage", "help-all", "longhelp", "long-help"];
+
+/// Whether a flag may be offered to callers.
+pub(crate) fn is_offered(flag: &Flag) -> bool {
+    let bare = |name: &String| name.trim_start_matches('-').replace('_', "-").to_ascii_lowercase();
+    let known = |name: &String| NAMES.contains(&bare(name).as_str());
+    let about = |name: &String| ABOUT.contains(&bare(name).as_str());
+    let switch = |name: &String| SWITCHES.contains(&bare(name).as_str());
+    let shared = |name: &String| SHARED.contains(&bare(name).as_str());
+    let any = |test: &dyn Fn(&String) -> bool| flag.names.iter().any(test);
+    if flag.names.is_empty() || any(&about) || any(&switch) || (flag.shared && !any(&shared)) {
+        return false;
+    }
+    match &flag.value {
+        Value::None => !any(&|name| name == "-?"),
+        Value::Required(kind) | Value::Optional(kind) => !any(&known) && !is_command(&kind.name),
+    }
+}
+
+/// Whether a value of this name is a command: `PROG`, `<shell-command>`, `cmd...`.
+fn is_command(name: &str) -> bool {
+    let bare = name.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+    COMMANDS.contains(&bare.as_str()) || bare.ends_with("-command") || bare.ends_with("-program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::help;
+
+    #[track_caller]
+    fn offered(line: &str) -> bool {
+        let program = help::read(format!("Options:\n  {line}\n").as_bytes(), &["x"]);
+        is_offered(program.flags.first().unwrap())
+    }
+
+    #[test]
+    fn flags_that_run_or_load_something_else_are_not_offered() {
+        for line in [
+            "--upload-pack <path>       path to upload pack",
+            "-x, --exec <cmd>           add exec lines",
+            "--exec-path[=<path>]       path to programs",
+            "--config-env=<name>=<var>  config from the environment",
+            "-I, --use-compress-program=PROG   filter through PROG",
+            "--to-command=COMMAND       pipe files",
+            "--checkpoint-action=ACTION    at every checkpoint",
+            "--compress-program=PROG    compress temporaries",
+            "--filter=COMMAND           write to shell COMMAND",
+            "-c shell-command           run it",
+            "--config <KEY=VALUE|PATH>  Override a value",
+            "--kubeconfig='':",
+            "-r, --require=...          module to preload",
+            "-exec COMMAND              run it",
+            "-e, --execute=COMMAND      execute a command",
+            "-O, --Open-Files-In-Pager[=<pager>]  show",
+            "-h, --help                 Print help",
+            "-V, --version              Print version",
+            "--[no-]ext-diff            allow an external diff helper",
+        ] {
+            assert!(!offered(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn of_what_all_subcommands_share_little_is_offered() {
+        let text =
+            b"Global Flags:\n  -n, --namespace string   where\n      --server string      which\n";
+        let program = help::read(text, &["x"]);
+        let offered: Vec<&str> =
+            program.flags.iter().filter(|flag| is_offered(flag)).map(Flag::name).collect();
+        assert_eq!(offered, ["--namespace"]);
+    }
+
+    #[test]
+    fn other_flags_are_offered() {
+        for line in [
+            "-n, --dry-run              do nothing",
+            "-o, --output=FORMAT        how to print",
+            "--namespace='':",
+            "-C, --directory=DIR        where",
+            "--format string            Format",
+            "--executed                 what was executed",
+            "-f, --filter filter        Filter output",
+            "--load                     load the result",
+        ] {
+            assert!(offered(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a program can do, read from its help text.
+//!
+//! Read in this order: [`clean`] makes plain lines of whatever was printed, `flag` reads one flag,
+//! `flags` finds all of them, `commands` finds subcommands, `synopsis` finds usage lines,
+//! `tokens` takes them apart, `usage` reads one and `walk` all of them, and [`read`] puts it all
+//! together.
+//!
+//! **Invariant:** pure and total. Whatever a program prints, the result is a [`Program`], in time
+//! and size bounded by what was read.
+
+mod clean;
+mod value;
+mod flag;
+mod flags;
+mod commands;
+mod tokens;
+mod synopsis;
+mod usage;
+mod walk;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use clean::MAX_TEXT;
+pub use clean::{Line, clean};
+pub use value::{Kind, Value, ValueType};
+
+use self::synopsis::Synopsis;
+
+/// The most flags, subcommands or positionals that are taken from one text.
+pub(crate) const MAX_FOUND: usize = 1000;
+
+/// The longest summary kept, in bytes.
+pub(crate) const MAX_SUMMARY: usize = 400;
+
+/// What a help text says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct Program {
+    /// What it is for, in a line.
+    pub summary: String,
+    /// The words that choose what it does.
+    pub subcommands: Vec<Subcommand>,
+    /// Its flags.
+    pub flags: Vec<Flag>,
+    /// What follows the flags.
+    pub positionals: Vec<Positional>,
+    /// The first of the positionals that may stand after `--`, where that is known to work.
+    pub separator: Option<usize>,
+    /// Whether a usage line was found.
+    pub has_usage: bool,
+    /// Whether it does something without a subcommand, although it has some.
+    pub runs_alone: bool,
+    /// Whether `@FILE` stands for arguments in a file.
+    pub response_files: bool,
+    /// Whether it reads its arguments as most programs do, so that `--` ends the flags.
+    pub conventional: bool,
+}
+
+/// A word that chooses what a program does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subcommand {
+    /// The word.
+    pub name: String,
+    /// Other words for the same.
+    pub aliases: Vec<String>,
+    /// What it does.
+    pub summary: String,
+    /// What a usage line tells of it, where the text has one.
+    pub usage: Option<Box<Program>>,
+}
+
+/// One flag.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flag {
+    /// Its names as they are typed, dashes included.
+    pub names: Vec<String>,
+    /// The name that switches it off, where it has one.
+    pub negation: Option<String>,
+    /// What it takes.
+    pub value: Value,
+    /// Whether it may be given more than once.
+    pub repeatable: bool,
+    /// Whether all subcommands have it.
+    pub shared: bool,
+    /// What it does.
+    pub summary: String,
+}
+
+/// An argument that is known by its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Positional {
+    /// What the usage line calls it.
+    pub name: String,
+    /// Whether it must be there.
+    pub required: bool,
+    /// Whether there may be several.
+    pub repeated: bool,
+    /// What it is.
+    pub summary: String,
+}
+
+/// Reads a help text. `words` are the program and what was typed before the help flag.
+pub fn read(text: &[u8], words: &[&str]) -> Program {
+    let lines = clean(text);
+    let plain: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let Synopsis { usages, used } = synopsis::find(&lines, words);
+    let mut program = Program {
+        summary: summary(&lines, &used),
+        flags: flags::find(&lines, &used),
+        subcommands: commands::find(&lines, &used),
+        has_usage: !usages.is_empty(),
+        response_files: plain.iter().any(|text| names_response_file(text)),
+        ..Program::default()
+    };
+    program.conventional = is_conventional(&plain) && !program.flags.iter().any(is_one_dash_word);
+    walk::apply(&mut program, &usages);
+    if program.separator.is_none() && program.conventional {
+        program.separator = Some(0);
+    }
+    program.subcommands.truncate(MAX_FOUND);
+    program.flags.truncate(MAX_FOUND);
+    program
+}
+
+// === impl Program ===
+
+impl Program {
+    /// Whether anything could be made of the text.
+    pub fn is_understood(&self) -> bool {
+        self.has_usage || !self.flags.is_empty() || !self.subcommands.is_empty()
+    }
+
+    /// The flag of this name.
+    pub fn flag(&self, name: &str) -> Option<&Flag> {
+        self.flags.iter().find(|flag| flag.names.iter().any(|own| own == name))
+    }
+}
+
+// === impl Flag ===
+
+impl Flag {
+    /// The name by which it is given: the first long one, else the first.
+    pub fn name(&self) -> &str {
+        let long = self.names.iter().find(|name| name.starts_with("--"));
+        long.or_else(|| self.names.first()).map(String::as_str).unwrap_or_default()
+    }
+
+    /// Its long name without dashes.
+    pub fn long(&self) -> Option<&str> {
+        self.names.iter().find_map(|name| name.strip_prefix("--"))
+    }
+
+    /// Its short name without the dash.
+    pub fn short(&self) -> Option<&str> {
+        let one = |name: &&String| !name.starts_with("--") && name.chars().count() == 2;
+        self.names.iter().find(one)?.strip_prefix('-')
+    }
+
+    /// Takes over what `other`, which has a name in common, says besides.
+    pub(crate) fn merge(&mut self, other: Self) {
+        // What has a short and a long name already is not made one with another flag.
+        let whole = self.long().is_some() && self.short().is_some();
+        for name in other.names {
+            if !whole && !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+        self.negation = self.negation.take().or(other.negation);
+        self.repeatable |= other.repeatable;
+        if self.value == Value::None {
+            self.value = other.value;
+        }
+        if self.summary.is_empty() {
+            self.summary = other.summary;
+        }
+    }
+}
+
+/// Adds a flag, or what it says to the flag that has one of its names.
+pub(crate) fn add_flag(flags: &mut Vec<Flag>, flag: Flag) {
+    let room = flags.len() < MAX_FOUND;
+    let shares = |known: &&mut Flag| known.names.iter().any(|name| flag.names.contains(name));
+    match flags.iter_mut().find(shares) {
+        Some(known) => known.merge(flag),
+        None if room => flags.push(flag),
+        None => {}
+    }
+}
+
+/// `text`, cut where it gets too long.
+pub(crate) fn shorten(text: &str) -> String {
+    let text = text.trim();
+    match text.split_at_checked(text.floor_char_boundary(MAX_SUMMARY)) {
+        Some((begin, rest)) if !rest.is_empty() => format!("{}…", begin.trim_end()),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+/// The first line of prose.
+fn summary(lines: &[Line], used: &[bool]) -> String {
+    let prose = |line: &&Line| {
+        let text = line.text.as_str();
+        let words = text.split_whitespace().count();
+        words > 1
+            && line.indent < 8
+            && !text.contains("   ")
+            && !text.starts_with(['-', '[', '<', '*'])
+            && !is_heading(text)
+    };
+    let free = lines.iter().zip(used).filter(|(_, used)| !**used).map(|(line, _)| line);
+    let first = free.take(40).find(prose).map(|line| line.text.as_str()).unwrap_or_default();
+    // A line of a manual's section NAME says the name first.
+    shorten(first.split_once(" - ").map_or(first, |(_, what)| what))
+}
+
+/// Whether a line stands above others.
+pub(crate) fn is_heading(text: &str) -> bool {
+    let letters = || text.chars().filter(|c| c.is_alphabetic());
+    text.ends_with(':') || (letters().next().is_some() && letters().all(char::is_uppercase))
+}
+
+/// Texts that only programs print which read their arguments with one of the usual libraries.
+const CONVENTIONAL: &[&str] = &[
+    "Print help",
+    "print help",
+    "show this help message and exit",
+    "display this help and exit",
+    "display this help",
+    "give this help list",
+    "for more information about a command",
+    "for more information about a given command",
+    "for more information on a command",
+];
+
+fn is_conventional(lines: &[&str]) -> bool {
+    lines.iter().any(|line| CONVENTIONAL.iter().any(|phrase| line.contains(phrase)))
+}
+
+/// Whether a flag is a word after a single dash: such programs have rules of their own.
+fn is_one_dash_word(flag: &Flag) -> bool {
+    let word = |name: &String| !name.starts_with("--") && name.chars().count() > 3;
+    flag.names.iter().all(word)
+}
+
+fn names_response_file(text: &str) -> bool {
+    text.match_indices('@').any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + 1..).unwrap_or_default().trim_start_matches(['<', '[']);
+        let free = before.is_none_or(|c| c.is_whitespace() || "[<('`\"".contains(c));
+        let words = ["file", "path", "response", "argfile"];
+        free && words.iter().any(|word| after.to_ascii_lowercase().starts_with(word))
+    })
+}

@@ -1,0 +1,382 @@
+//! A command-line program as a server: its help is read on first use, each call runs it once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_backend::SpawnError;
+use capstan_backend::once::{End, Limits, Output, Program};
+use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Notice, Operator};
+use capstan_hub::{Answer, Ticket};
+use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
+use capstan_wire::{Json, object};
+use futures::FutureExt;
+use futures::future::Shared;
+use serde_json::{Map, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info};
+
+use crate::answer::answer;
+use crate::cache::Entry;
+use crate::discover::{Found, discover};
+use crate::settings::CommandSettings;
+use crate::tool::{Tool, tools};
+
+/// How long a failure to find out is believed before the program is asked again.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+/// How long a call runs before anybody is told how it goes.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// The pause between two notices about one call.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Lines of stderr that are kept.
+const KEPT: usize = 200;
+
+/// Variables that keep a program from waiting for a person; what the configuration sets goes
+/// before them.
+const UNATTENDED: &[(&str, &str)] = &[
+    ("EDITOR", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("MANPAGER", "cat"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+];
+
+/// A command-line program as a server.
+pub struct CommandServer {
+    settings: Arc<CommandSettings>,
+    /// What is run for calls.
+    program: Program,
+    link: Mutex<Option<(Link, Instant)>>,
+    stderr: Mutex<VecDeque<String>>,
+    closing: watch::Sender<bool>,
+}
+
+/// What is known of the program, shared by all who wait for it.
+type Link = Shared<BoxFuture<'static, Result<Arc<Known>, String>>>;
+
+struct Known {
+    tools: Vec<Tool>,
+    items: Arc<[Item]>,
+    about: Arc<About>,
+    /// What the configuration asks for and the program does not have.
+    missing: Option<String>,
+}
+
+// === impl CommandServer ===
+
+impl CommandServer {
+    /// A server whose program has not been asked anything yet.
+    pub fn new(settings: CommandSettings) -> Self {
+        let mut program = settings.program.clone();
+        for (name, value) in UNATTENDED {
+            let value = Secret::new((*value).to_owned());
+            program.environment.entry((*name).to_owned()).or_insert(value);
+        }
+        Self {
+            settings: Arc::new(settings),
+            program,
+            link: Mutex::new(None),
+            stderr: Mutex::new(VecDeque::new()),
+            closing: watch::Sender::new(false),
+        }
+    }
+
+    async fn known(&self) -> Result<Arc<Known>, CallError> {
+        let server = self.settings.name.clone();
+        self.link().await.map_err(|reason| CallError::Unreachable { server, reason })
+    }
+
+    /// What is known, or the attempt to find out; one for all who wait.
+    fn link(&self) -> Link {
+        let mut known = lock(&self.link);
+        if let Some((link, since)) = known.as_ref() {
+            let failed = matches!(link.peek(), Some(Err(_)));
+            if !failed || since.elapsed() < BELIEVED {
+                return link.clone();
+            }
+        }
+        let mut closing = self.closing.subscribe();
+        let settings = Arc::clone(&self.settings);
+        let link: Link = async move {
+            let gone = closing.wait_for(is_set);
+            tokio::select! {
+                biased;
+                _ = gone => Err("it was closed".to_owned()),
+                known = know(settings) => known,
+            }
+        }
+        .boxed()
+        .shared();
+        *known = Some((link.clone(), Instant::now()));
+        drop(known);
+        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        tokio::spawn(link.clone());
+        link
+    }
+
+    async fn call(
+        &self,
+        ticket: &Ticket,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Answer, CallError> {
+        let known = self.known().await?;
+        let item = &ticket.id().item;
+        let invalid =
+            |problem| CallError::InvalidArguments { item: ticket.id().to_string(), problem };
+        let Some(tool) = known.tools.iter().find(|tool| tool.name == *item) else {
+            let (kind, name) = (ticket.kind(), ticket.id().to_string());
+            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        };
+        let arguments =
+            object::get(ticket.params(), "arguments").unwrap_or_else(Json::empty_object);
+        let arguments: Map<String, serde_json::Value> =
+            arguments.read().map_err(|_| invalid("they are no object".to_owned()))?;
+        let line = tool.command_line(&arguments).map_err(invalid)?;
+        debug!(server = %self.settings.name, tool = item, words = line.len(), "running");
+        let output = self.run_once(&line, operator).await?;
+        self.keep(&output);
+        self.judge(ticket, &output)
+    }
+
+    /// Runs the program, and tells how it goes when it takes long.
+    async fn run_once(
+        &self,
+        line: &[String],
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Output, CallError> {
+        let limits = Limits { time: self.settings.timeout, output: self.settings.output };
+        let wanted = operator.wishes().progress;
+        let mut progress = Progress::new(&self.settings.name, operator);
+        let mut heard = |line: &str| {
+            if wanted {
+                progress.heard(line);
+            }
+        };
+        let mut closing = self.closing.subscribe();
+        let unreachable = |reason| {
+            let server = self.settings.name.clone();
+            CallError::Unreachable { server, reason }
+        };
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(is_set) => Err(unreachable("it was closed".to_owned())),
+            output = self.program.run(line, limits, &mut heard) => {
+                output.map_err(|error| unreachable(hinted(&self.settings, &error)))
+            }
+        }
+    }
+
+    /// What a run means to whoever called.
+    fn judge(&self, ticket: &Ticket, output: &Output) -> Result<Answer, CallError> {
+        let server = self.settings.name.clone();
+        let reads = ticket.effect() == Effect::Read;
+        match output.end {
+            End::Code(code) => Ok(Answer(answer(code, output))),
+            End::TimedOut => {
+                let limit = self.settings.timeout;
+                Err(CallError::TimedOut { server, limit, may_have_run: !reads })
+            }
+            End::Killed => {
+                Err(CallError::OutcomeUnknown { server, reason: "it was killed".to_owned() })
+            }
+        }
+    }
+
+    /// Keeps the last lines of stderr for whoever looks into what went wrong.
+    fn keep(&self, output: &Output) {
+        let text = String::from_utf8_lossy(&output.stderr.bytes);
+        let lines: Vec<&str> = text.lines().rev().take(KEPT).collect();
+        let mut kept = lock(&self.stderr);
+        for line in lines.into_iter().rev() {
+            if kept.len() == KEPT {
+                kept.pop_front();
+            }
+            kept.push_back(self.settings.program.mask(line));
+        }
+    }
+}
+
+impl Backend for CommandServer {
+    fn name(&self) -> &ServerName {
+        &self.settings.name
+    }
+
+    fn state(&self) -> ServerState {
+        let link = lock(&self.link);
+        match link.as_ref().map(|(link, _)| link.peek()) {
+            None => ServerState::Idle,
+            Some(None) => ServerState::Connecting,
+            Some(Some(Ok(known))) => match &known.missing {
+                Some(missing) => ServerState::Degraded(missing.clone()),
+                None => ServerState::Connected,
+            },
+            Some(Some(Err(reason))) => ServerState::Failed(reason.clone()),
+        }
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        async { Ok(Arc::clone(&self.known().await?.about)) }.boxed()
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        async move {
+            let known = self.known().await?;
+            Ok(match listing {
+                Listing::Tools => Arc::clone(&known.items),
+                Listing::Prompts | Listing::Resources | Listing::Templates => Arc::new([]),
+            })
+        }
+        .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        ticket: &'a Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move { self.call(ticket, &operator).await }.boxed()
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        lock(&self.stderr).iter().cloned().collect()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.closing.send_replace(true);
+        futures::future::ready(()).boxed()
+    }
+}
+
+impl Drop for CommandServer {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+    }
+}
+
+/// Why the program cannot be started, and what to do about it.
+fn hinted(settings: &CommandSettings, error: &SpawnError) -> String {
+    format!("{error}; {}", error.hint(&settings.name))
+}
+
+/// Finds out what there is to call.
+async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, String> {
+    // The program must be there, whoever describes its tools.
+    settings.program.find().map_err(|error| hinted(&settings, &error))?;
+    let found = if settings.presets.is_empty() {
+        let wait = settings.startup_timeout;
+        let found = timeout(wait, recall(&settings)).await.map_err(|_| too_slow(wait))?;
+        found.map_err(|error| hinted(&settings, &error))?
+    } else {
+        Found::default()
+    };
+    let tools = tools(&settings, &found)?;
+    if tools.is_empty() {
+        return Err(nothing(&settings, &found));
+    }
+    info!(server = %settings.name, tools = tools.len(), "its help is read");
+    let items = tools
+        .iter()
+        .map(|tool| Item { name: tool.name.clone(), definition: tool.definition.clone() });
+    let about = About {
+        protocol: "cli".to_owned(),
+        title: Some(settings.binary().to_owned()),
+        capabilities: Json::from_value(&json!({ "tools": {} })).ok(),
+        ..About::default()
+    };
+    let missing = missing(&settings, &found);
+    Ok(Arc::new(Known { items: items.collect(), tools, about: Arc::new(about), missing }))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "whoever waits for it passes a reference")]
+fn is_set(closing: &bool) -> bool {
+    *closing
+}
+
+fn too_slow(wait: Duration) -> String {
+    format!(
+        "its help was not read within {wait:?}; raise `startup_timeout`, lower `cli_depth`, or name \
+         the subcommands under `cli_only`"
+    )
+}
+
+fn nothing(settings: &CommandSettings, found: &Found) -> String {
+    missing(settings, found).unwrap_or_else(|| format!("`{}` offers nothing", settings.binary()))
+}
+
+/// What `cli_only` names in vain.
+fn missing(settings: &CommandSettings, found: &Found) -> Option<String> {
+    if found.unknown.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = found.unknown.iter().map(|name| format!("`{name}`")).collect();
+    let (binary, names) = (settings.binary(), names.join(", "));
+    Some(format!("`cli_only` names {names}, which `{binary}` does not have"))
+}
+
+/// What is kept of an earlier time, else what is found now, which is kept.
+async fn recall(settings: &Arc<CommandSettings>) -> Result<Found, SpawnError> {
+    let at = Arc::clone(settings);
+    let looked = tokio::task::spawn_blocking(move || {
+        let entry = Entry::of(&at);
+        let found = entry.as_ref().and_then(Entry::load);
+        (entry, found)
+    });
+    let (entry, kept) = looked.await.unwrap_or_default();
+    if let Some(found) = kept {
+        return Ok(found);
+    }
+    let found = discover(settings).await?;
+    if let Some(entry) = entry {
+        let (kept, program) = (found.clone(), settings.program.command.clone());
+        let stored = tokio::task::spawn_blocking(move || entry.store(&program, &kept)).await;
+        if !matches!(stored, Ok(Ok(()))) {
+            info!(server = %settings.name, "what was found could not be kept");
+        }
+    }
+    Ok(found)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells how a long call goes.
+struct Progress<'a> {
+    server: &'a ServerName,
+    operator: &'a Arc<dyn Operator>,
+    lines: u32,
+    next: Instant,
+}
+
+// === impl Progress ===
+
+impl<'a> Progress<'a> {
+    fn new(server: &'a ServerName, operator: &'a Arc<dyn Operator>) -> Self {
+        Self { server, operator, lines: 0, next: Instant::now() + SILENCE }
+    }
+
+    fn heard(&mut self, line: &str) {
+        self.lines = self.lines.saturating_add(1);
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + PAUSE;
+        let params = json!({ "progress": self.lines, "message": line });
+        let Ok(params) = Json::from_value(&params) else { return };
+        self.operator.notice(Notice::Progress {
+            server: self.server.clone(),
+            done: f64::from(self.lines),
+            total: None,
+            message: Some(line.to_owned()),
+            params,
+        });
+    }
+}

@@ -1,0 +1,257 @@
+//! A hub with one program behind it, and an operator who sees what is told.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use capstan_backend::once::Program;
+use capstan_command::{CommandServer, CommandSettings};
+use capstan_hub::catalog::Catalog;
+use capstan_hub::ports::{
+    Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
+    Question, Reply,
+};
+use capstan_hub::{Call, Entry, Ground, Hub, Limits};
+use capstan_model::{CallError, Caller, Front, Secret, Target};
+use capstan_policy::{Pattern, Policy, Rule};
+use capstan_wire::Json;
+use futures::FutureExt;
+use futures::future::ready;
+use jiff::Timestamp;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The program. It writes down each run, and prints its arguments, a line each.
+const CRANE: &str = r#"#!/bin/sh
+cd "$(dirname "$0")"
+echo "$*" >> runs
+case "$*" in
+  --help) cat <<'END'
+Usage: crane [OPTIONS] COMMAND
+
+Commands:
+  lift    Lift something
+  load    Manage loads
+  wait    Wait for a mark
+  fail    Fail
+  help    Help about any command
+
+Run 'crane COMMAND --help' for more information on a command.
+END
+  exit ;;
+  'lift --help') printf 'Usage: crane lift [OPTIONS] WHAT...\n\nOptions:\n  --height int    How high\n  --exec string   Run it\n'; exit ;;
+  'load --help') printf 'Usage: crane load COMMAND\n\nCommands:\n  add    Add one\n  drop   Drop one\n'; exit ;;
+  'load add --help') printf 'Usage: crane load add NAME\n'; exit ;;
+  'wait --help') printf 'Usage: crane wait MARK\n'; exit ;;
+  'fail --help' | 'load drop --help') printf 'Usage: crane %s\n' "${*%--help}"; exit ;;
+  *--help) echo "crane: no such command: $1" >&2; exit 1 ;;
+esac
+case $1 in
+  load) env ;;
+  fail) echo half; echo "broke, secret $GIVEN" >&2; exit 3 ;;
+  wait) echo $$ >> pids; sleep 600 & echo $! >> pids
+    while [ ! -e "$3" ]; do echo working; sleep 0.05; done; kill $! ;;
+  *) for word; do printf '%s\n' "$word"; done ;;
+esac
+"#;
+
+/// A hub with one server called `s`.
+pub(crate) struct Scene {
+    pub(crate) server: Arc<CommandServer>,
+    pub(crate) person: Arc<Person>,
+    hub: Hub,
+    settings: CommandSettings,
+    folder: Arc<TempDir>,
+}
+
+/// An operator who marks that something was seen.
+pub(crate) struct Person {
+    seen: Mutex<Vec<String>>,
+    mark: PathBuf,
+}
+
+struct Log;
+
+struct Time(Instant);
+
+/// Waits until the condition holds.
+#[track_caller]
+pub(crate) fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let end = Instant::now() + LIMIT;
+        while !condition() {
+            assert!(Instant::now() < end, "{caller}: did not come true in time");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Whether a process is there.
+pub(crate) fn alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+// === impl Scene ===
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut CommandSettings)) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let program = folder.path().join("crane");
+        fs::write(&program, CRANE).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut settings = settings(&program, folder.path());
+        change(&mut settings);
+        Self::of(settings, folder)
+    }
+
+    /// Another server for the same program.
+    pub(crate) fn again(&self, change: impl FnOnce(&mut CommandSettings)) -> Self {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        Self::of(settings, Arc::clone(&self.folder))
+    }
+
+    fn of(settings: CommandSettings, folder: Arc<TempDir>) -> Self {
+        let server = Arc::new(CommandServer::new(settings.clone()));
+        let mut policy = Policy::default();
+        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
+        policy.permissions.global.allow = vec![all];
+        let hub = Hub {
+            backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
+            policy: Arc::new(policy),
+            audit: Arc::new(Log),
+            clock: Arc::new(Time(Instant::now())),
+            limits: Limits::default(),
+            catalog: Catalog::default(),
+            open_questions: Arc::default(),
+            changes: Arc::default(),
+        };
+        let person = Person { seen: Mutex::default(), mark: folder.path().join("seen") };
+        Self { server, person: Arc::new(person), hub, settings, folder }
+    }
+
+    pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
+        let items = self.server.list(Listing::Tools).await?;
+        Ok(items.iter().map(|item| item.name.clone()).collect())
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CallError> {
+        let target = Target::tool(format!("s__{tool}"));
+        let arguments = Json::from_value(&arguments).unwrap();
+        let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
+        let operator = Arc::clone(&self.person) as Arc<dyn Operator>;
+        let screened = self.hub.call(&self.hub.session(), call, operator).await?;
+        Ok(screened.result().read().unwrap())
+    }
+
+    /// The state in one line.
+    pub(crate) fn state(&self) -> String {
+        let state = self.server.state();
+        let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
+        format!("{}{reason}", state.name().as_str())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn program(&self) -> PathBuf {
+        self.folder().join("crane")
+    }
+
+    /// Each run of the program, a line each.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder().join("runs")).unwrap_or_default()
+    }
+
+    /// How often the program was run.
+    pub(crate) fn runs(&self) -> usize {
+        self.log().lines().count()
+    }
+
+    /// The processes of a call that waits.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let text = fs::read_to_string(self.folder().join("pids")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+}
+
+fn settings(program: &Path, folder: &Path) -> CommandSettings {
+    let variable = |name: &str, value: &str| (name.to_owned(), Secret::new(value.to_owned()));
+    let program = Program {
+        command: program.display().to_string(),
+        environment: [variable("PATH", "/usr/bin:/bin"), variable("GIVEN", "hunter22")].into(),
+        secrets: vec![Secret::new("hunter22".to_owned())],
+        cwd: Some(folder.to_owned()),
+        keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-command-keeper")),
+    };
+    CommandSettings {
+        name: "s".parse().unwrap(),
+        program,
+        args: Vec::new(),
+        help: "--help".to_owned(),
+        depth: 2,
+        only: None,
+        presets: Vec::new(),
+        startup_timeout: LIMIT,
+        timeout: LIMIT,
+        output: 1 << 20,
+        cache: Some(folder.join("cache")),
+    }
+}
+
+// === impl Person ===
+
+impl Person {
+    pub(crate) fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Operator for Person {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        ready(Approval::No(Ground::Nobody)).boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        ready(Reply::Decline).boxed()
+    }
+
+    fn notice(&self, notice: Notice) {
+        if let Notice::Progress { server, message, .. } = notice {
+            self.seen.lock().unwrap().push(format!("{server}: {message:?}"));
+            fs::write(&self.mark, "").unwrap();
+        }
+    }
+}
+
+// === impl Log, Time ===
+
+impl AuditLog for Log {
+    fn record(&self, _: Entry) {}
+}
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}
