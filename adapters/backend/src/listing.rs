@@ -1,10 +1,12 @@
-//! Reads a whole list of a server, page by page.
+//! Reads a whole list of a server, page by page, and keeps it until it changes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::ports::{Item, Listing};
+use capstan_hub::ports::{BoxFuture, Item, Listing};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, compose, object, protocol};
+use futures::future::Shared;
 use tracing::warn;
 
 use crate::session::Session;
@@ -17,6 +19,41 @@ const MAX_ITEMS: usize = 100_000;
 
 /// Bytes read at the most, over all pages.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
+/// What the server offers, from memory until it changes. A list that is being read is shared by
+/// all who ask for it.
+#[derive(Default)]
+pub(crate) struct Lists(Mutex<HashMap<Listing, SharedList>>);
+
+pub(crate) type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
+
+// === impl Lists ===
+
+impl Lists {
+    /// A list that has been read.
+    pub(crate) fn known(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.all().get(&listing)?.peek()?.as_ref().ok().cloned()
+    }
+
+    /// A list that has been read or is being read; if there is none, it is started.
+    pub(crate) fn get_or_start(
+        &self,
+        listing: Listing,
+        start: impl FnOnce() -> SharedList,
+    ) -> SharedList {
+        self.all().entry(listing).or_insert_with(start).clone()
+    }
+
+    /// Forgets a list that has changed; the next who asks reads it anew.
+    pub(crate) fn forget(&self, listing: Listing) {
+        let old = self.all().remove(&listing);
+        drop(old);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Listing, SharedList>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Reads the list; empty when the server has no such list.
 pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Item]>, CallError> {

@@ -1,6 +1,7 @@
 //! Requests that wait for their replies.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,14 @@ const MAX_EXTENSIONS: u32 = 10;
 
 /// Requests that wait for their replies, by id.
 #[derive(Default)]
-pub(crate) struct Pending(Mutex<HashMap<u64, Waiter>>);
+pub(crate) struct Pending(Mutex<Waiters>);
+
+/// The ids are our own, so that nobody can choose them to collide.
+type Waiters = HashMap<u64, Waiter, BuildHasherDefault<Spread>>;
+
+/// Spreads numbers that follow each other.
+#[derive(Default)]
+struct Spread(u64);
 
 /// The waiting side of one request.
 #[derive(Debug)]
@@ -133,8 +141,27 @@ impl Pending {
         self.map().clear();
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<u64, Waiter>> {
+    fn map(&self) -> MutexGuard<'_, Waiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Spread ===
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd number with no pattern in its bits: the golden ratio.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }
 

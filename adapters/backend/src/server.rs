@@ -93,8 +93,17 @@ impl Server {
         Self { name, connector, watched, span, life: Arc::new(Mutex::new(life)) }
     }
 
+    /// The session, where there is one that can be used.
+    fn connected(&self) -> Option<Arc<Session>> {
+        let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
+        session.connection.gone().is_none().then_some(session)
+    }
+
     /// The session, connecting if there is none; one attempt for all who wait.
     async fn session(&self) -> Result<Arc<Session>, CallError> {
+        if let Some(session) = self.connected() {
+            return Ok(session);
+        }
         let link = self.link();
         link.await.map_err(|fault| fault.into_error(&self.name))
     }
@@ -223,7 +232,11 @@ impl Backend for Server {
     }
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        self.list_items(listing).boxed()
+        // Every call asks, and most find it there.
+        match self.connected().and_then(|session| session.known(listing)) {
+            Some(items) => std::future::ready(Ok(items)).boxed(),
+            None => self.list_items(listing).boxed(),
+        }
     }
 
     fn run<'a>(

@@ -4,18 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::catalog::Typing;
-use capstan_hub::ports::{About, Asking, BoxFuture, Errand, Item, Listing, Operator, Unanswered};
+use capstan_hub::ports::{About, Asking, Errand, Item, Listing, Operator, Unanswered};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
-use futures::future::{Shared, try_join_all};
+use futures::future::try_join_all;
 use tracing::{Instrument, debug};
 
 use crate::channel::{Channel, Request, RequestError};
 use crate::handshake::{Hello, modern_meta};
 use crate::inbound::Asked;
-use crate::listing;
+use crate::listing::{self, Lists, SharedList};
 use crate::settings::Terms;
 
 /// How often one call may ask for further input.
@@ -33,23 +33,6 @@ pub(crate) struct Session {
     subscribed: Mutex<HashSet<&'static str>>,
     /// The resources that a modern server was asked to watch, with their subscriptions.
     watched: Mutex<HashMap<String, u64>>,
-}
-
-/// What the server offers, from memory until it changes. A list that is being read is shared by
-/// all who ask for it.
-#[derive(Default)]
-pub(crate) struct Lists(Mutex<HashMap<Listing, SharedList>>);
-
-type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
-
-// === impl Lists ===
-
-impl Lists {
-    /// Forgets a list that has changed; the next who asks reads it anew.
-    pub(crate) fn forget(&self, listing: Listing) {
-        let old = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&listing);
-        drop(old);
-    }
 }
 
 // === impl Session ===
@@ -84,13 +67,14 @@ impl Session {
         self.about.capabilities.as_ref().and_then(|all| object::get(all, name))
     }
 
+    /// What the server offers, where that is known already and something.
+    pub(crate) fn known(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.lists.known(listing).filter(|items| !items.is_empty())
+    }
+
     /// What the server offers.
     pub(crate) async fn list(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        let shared = {
-            let mut lists = self.lists.0.lock().unwrap_or_else(PoisonError::into_inner);
-            lists.entry(listing).or_insert_with(|| self.start_reading(listing)).clone()
-        };
-        shared.await
+        self.lists.get_or_start(listing, || self.start_reading(listing)).await
     }
 
     fn start_reading(self: &Arc<Self>, listing: Listing) -> SharedList {

@@ -128,17 +128,25 @@ impl Web {
 
     /// Sends, and sends again where the server says so.
     async fn follow(&self, mut order: Order) -> Result<Response, WebError> {
-        // The protocol's own headers win over configured ones.
-        let mut headers = self.headers.clone();
-        headers.extend(std::mem::take(&mut order.headers));
         for _ in 0..=MAX_HOPS {
             let (method, body) = (order.method.clone(), order.body.clone());
-            let sending = self.reach.send(method, &order.url, headers.clone(), body);
+            let sending = self.reach.send(method, &order.url, self.merged(&order.headers), body);
             let response = sending.await.map_err(|error| self.not_sent(error))?;
             let Some(next) = self.redirect(&order, &response)? else { return Ok(response) };
             order.url = next;
         }
         Err(redirected(308, format!("it redirects more than {MAX_HOPS} times")))
+    }
+
+    /// The configured headers with the protocol's own, which win.
+    fn merged(&self, own: &HeaderMap) -> HeaderMap {
+        let mut headers = own.clone();
+        for name in self.headers.keys().filter(|name| !own.contains_key(*name)) {
+            for value in self.headers.get_all(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        headers
     }
 
     /// Where the server sends us, if it does and we may go.

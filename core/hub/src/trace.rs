@@ -134,10 +134,6 @@ impl Ending {
 impl TraceContext {
     /// What the params of a request say; `None` when they say nothing that can be read.
     pub fn of(params: &Json) -> Option<Self> {
-        // Most requests say nothing, and need no second look.
-        if !params.as_str().contains(PARENT) {
-            return None;
-        }
         let meta = object::get(params, "_meta")?;
         let parent = object::get_string(&meta, PARENT).filter(|parent| is_parent(parent))?;
         let state = object::get_string(&meta, STATE).unwrap_or_default();

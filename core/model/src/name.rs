@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Separates server from item in the name a client sees: `linear__list_issues`.
 pub const SEPARATOR: &str = "__";
@@ -17,7 +18,7 @@ const MAX_SLUG: usize = 32;
 /// Invariant: 1 to 32 of `a-z`, `0-9`, `-` and single `_`, the latter at neither end, so that an
 /// [`ItemId`] can always be split back into its two halves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServerName(String);
+pub struct ServerName(Arc<str>);
 
 /// Why a string is not a [`ServerName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +84,7 @@ impl FromStr for ServerName {
         if !(fits && clean && bare_ends) {
             return Err(BadServerName(text.to_owned()));
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(text.into()))
     }
 }
 
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_display_name_becomes_a_slug() {
-        let slug = |text| ServerName::from_display(text).map(|name| name.0);
+        let slug = |text| ServerName::from_display(text).map(|name| name.to_string());
         assert_eq!(slug("My Server"), Some("my-server".to_owned()));
         assert_eq!(slug("nodeServer"), Some("nodeserver".to_owned()));
         assert_eq!(slug("a__b"), Some("a_b".to_owned()));

@@ -1,6 +1,7 @@
 //! A piece of JSON text that is known to be well-formed and is never rewritten.
 
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -46,6 +47,26 @@ impl Json {
     /// A piece of this text that is a value by itself.
     pub(crate) fn slice(&self, value: &[u8]) -> Self {
         Self(self.0.slice_ref(value))
+    }
+
+    /// Where in this text a piece of it stands.
+    pub(crate) fn place_of(&self, piece: &[u8]) -> Option<Range<usize>> {
+        let start = piece.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
+        let place = start..start + piece.len();
+        (place.end <= self.0.len()).then_some(place)
+    }
+
+    /// The same text with another value in the place of one that is not shorter. The text comes
+    /// back as it is when somebody else has it too.
+    pub(crate) fn overwritten(self, place: Range<usize>, value: &Self) -> Result<Self, Self> {
+        let mut text = self.0.try_into_mut().map_err(Self)?;
+        if let Some(old) = text.get_mut(place)
+            && let Some((new, rest)) = old.split_at_mut_checked(value.len())
+        {
+            new.copy_from_slice(value.as_bytes());
+            rest.fill(b' ');
+        }
+        Ok(Self(text.freeze()))
     }
 
     /// Text that the caller has just composed out of checked pieces.

@@ -7,6 +7,9 @@ use serde::de::Error as _;
 use crate::scan::{self, Items, Members};
 use crate::{BadJson, Json, compose};
 
+/// Objects up to this size are copied rather than changed where they are.
+const SMALL: usize = 16 * 1024;
+
 /// The members of an object, in order, each value as it was written.
 ///
 /// # Errors
@@ -103,6 +106,30 @@ pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson
     Ok(Json::composed(text))
 }
 
+/// The same, for an object that nobody else needs: where it is large and the value fits into the
+/// place of the old one, it is put there, and spaces behind it.
+///
+/// # Errors
+/// When `json` is not an object, or a name in it cannot be read.
+pub fn set_member(json: Json, key: &str, value: &Json) -> Result<Json, BadJson> {
+    if json.len() <= SMALL {
+        return with_member(&json, key, value);
+    }
+    let mut place = None;
+    for member in named(&json) {
+        let (name, old) = member?;
+        if place.is_none() && name == key && old.len() >= value.len() {
+            place = json.place_of(old);
+        }
+    }
+    match place {
+        Some(place) => {
+            json.overwritten(place, value).or_else(|json| with_member(&json, key, value))
+        }
+        None => with_member(&json, key, value),
+    }
+}
+
 /// `json` without the member `key`.
 ///
 /// # Errors
@@ -150,6 +177,29 @@ mod tests {
         let before = json(r#"{"z": 1.000, "name":"a", "u":{"x": [1 ,2]}}"#);
         let after = with_member(&before, "name", &compose::string("b")).unwrap();
         assert_eq!(after.as_str(), r#"{"z":1.000,"name":"b","u":{"x": [1 ,2]}}"#);
+    }
+
+    #[test]
+    fn a_large_object_is_changed_in_place_when_nobody_else_has_it() {
+        let rest = "y".repeat(SMALL);
+        let text = format!(r#"{{"a":[ 1],"name":"s__echo","x":"{rest}"}}"#);
+        let whole = |name: &str| format!(r#"{{"a":[ 1],"name":{name},"x":"{rest}"}}"#);
+        let copied = |name: &str| whole(name);
+        let check = |shared: bool, name: &str, expected: String, moved: bool| {
+            let before = json(&text);
+            let (place, other) = (before.as_bytes().as_ptr(), shared.then(|| before.clone()));
+            let after = set_member(before, "name", &compose::string(name)).unwrap();
+            assert!(after.as_str() == expected, "{name} {shared}");
+            assert_eq!(after.as_bytes().as_ptr() != place, moved, "{name} {shared}");
+            assert!(Json::parse(after.bytes().clone()).is_ok());
+            assert!(other.is_none_or(|other| other.as_str() == text), "{name} {shared}");
+        };
+        check(false, "echo", whole(r#""echo"   "#), false);
+        check(false, "s__echo", whole(r#""s__echo""#), false);
+        check(true, "echo", copied(r#""echo""#), true);
+        check(false, "longer__echo", copied(r#""longer__echo""#), true);
+        let other = set_member(json(&text), "z", &json("1")).unwrap();
+        assert!(other.as_str().ends_with(r#"","z":1}"#));
     }
 
     #[test]

@@ -10,11 +10,6 @@ const MAX: usize = 8192;
 
 /// Adds the headers.
 pub(super) fn add(headers: &mut HeaderMap, params: &Json) {
-    // Most requests belong to no trace, and need no second look.
-    let text = params.as_str();
-    if !text.contains(PARENT) && !text.contains(BAGGAGE) {
-        return;
-    }
     let Some(meta) = object::get(params, "_meta") else { return };
     let [parent, state, baggage] = object::peek(&meta, [PARENT, STATE, BAGGAGE]);
     let parent = parent.and_then(|parent| parent.read::<String>().ok());

@@ -124,12 +124,13 @@ async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
 /// The caller's spelling makes way for the name that the server knows.
 fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     let name = compose::string(&id.item);
-    let params = object::with_member(&call.params, call.target.kind.name_key(), &name);
+    let Call { caller, target, params, part } = call;
+    let params = object::set_member(params, target.kind.name_key(), &name);
     let params = params.map_err(|_| {
         let problem = "the request's params are not an object".to_owned();
         CallError::InvalidArguments { item: id.to_string(), problem }
     })?;
-    Ok(Call { params, ..call })
+    Ok(Call { caller, target, params, part })
 }
 
 /// Nobody of that name; perhaps it is misspelt.
