@@ -13,3 +13,4 @@ mod http;
 mod ending;
 mod servers;
 mod telemetry;
+mod verdicts;

@@ -4,7 +4,8 @@
 //! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`elicit`] what a
-//! server may ask back, [`trace`] who may watch, and [`hub`] ties them together.
+//! server may ask back, [`trace`] who may watch, [`told`] and [`replay`] what would be decided, and
+//! [`hub`] ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
 //! live in the crates that implement [`ports`].
@@ -17,6 +18,8 @@ pub mod catalog;
 pub mod elicit;
 pub mod absent;
 pub mod trace;
+pub mod told;
+pub mod replay;
 mod errand;
 pub mod hub;
 
@@ -25,3 +28,4 @@ pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pipeline::{Attempt, Screened, Shape, Ticket};
+pub use told::{Door, Explained, Told};

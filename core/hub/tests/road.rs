@@ -12,6 +12,8 @@ mod gone;
 mod faithful;
 #[path = "road/laws.rs"]
 mod laws;
+#[path = "road/replay.rs"]
+mod replay;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

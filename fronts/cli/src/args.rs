@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod acl;
 mod items;
 mod policy;
 mod serve;
@@ -9,8 +10,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use acl::{AccessArg, AclCheckArgs, AclCommand, FormatArg};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
-pub use policy::{AuditArgs, WhyArgs};
+pub use policy::{
+    AuditArgs, FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs,
+};
 pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
@@ -89,6 +93,12 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
+    /// Look at who may do what
+    #[command(subcommand)]
+    Acl(AclCommand),
+    /// Try rules out: on cases of your own, or on past calls
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration

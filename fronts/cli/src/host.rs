@@ -2,6 +2,8 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod rules;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +16,13 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use rules::Rules;
+
 use crate::args::Options;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Send + Sync {
+pub trait Host: Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 
