@@ -24,6 +24,7 @@ use crate::audit;
 
 use crate::clock::SystemClock;
 use crate::demo;
+use crate::named::{unknown_dialect, without_repeats};
 use crate::packages;
 use crate::serve;
 use crate::world::World;
@@ -83,12 +84,12 @@ impl LocalHost {
         Ok(SourceFile { dialect, ..SourceFile::new("(demo)", Scope::Flag, text) })
     }
 
-    fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
+    pub(crate) fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
         if options.demo {
             return Ok(vec![self.demo_source()?]);
         }
         let mut sources = Vec::new();
-        for file in self.files(options)? {
+        for file in without_repeats(self.files(options)?) {
             if packages::is_package(&file) {
                 sources.extend(packages::read(&file, self.world.cache())?);
                 continue;
@@ -99,12 +100,32 @@ impl LocalHost {
                 None if file.scope == Scope::Flag => {
                     let path = file.path.display();
                     let message = format!("the configuration file {path} does not exist");
-                    return Err(Failure::new(Exit::Config, "invalid_config", message));
+                    let hint = unknown_dialect(&file.path, self.world.here());
+                    return Err(Failure {
+                        hint,
+                        ..Failure::new(Exit::Config, "invalid_config", message)
+                    });
                 }
                 None => {}
             }
         }
         Ok(sources)
+    }
+
+    /// What these files say.
+    pub(crate) fn put_together(&self, sources: Vec<SourceFile>, options: &Options) -> Setup {
+        let workspace = self.world.workspace();
+        let around = Surroundings {
+            variable: &|name| self.world.variable(name),
+            project_dir: &workspace.to_string_lossy(),
+        };
+        let mut loaded = capstan_config::load(&sources, &around);
+        let now = SystemClock::new().now();
+        loaded.problems.extend(capstan_config::idle_rules(&loaded.config, now));
+        if options.no_mcp || loaded.environment.no_mcp {
+            loaded.config.servers.clear();
+        }
+        Setup { loaded: Arc::new(loaded), files: sources.into() }
     }
 
     fn names_file(&self, kind: Kind) -> PathBuf {
@@ -123,19 +144,7 @@ impl LocalHost {
 
 impl Host for LocalHost {
     fn load(&self, options: &Options) -> Result<Setup, Failure> {
-        let sources = self.sources(options)?;
-        let workspace = self.world.workspace();
-        let around = Surroundings {
-            variable: &|name| self.world.variable(name),
-            project_dir: &workspace.to_string_lossy(),
-        };
-        let mut loaded = capstan_config::load(&sources, &around);
-        let now = SystemClock::new().now();
-        loaded.problems.extend(capstan_config::idle_rules(&loaded.config, now));
-        if options.no_mcp || loaded.environment.no_mcp {
-            loaded.config.servers.clear();
-        }
-        Ok(Setup { loaded: Arc::new(loaded), files: sources.into() })
+        Ok(self.put_together(self.sources(options)?, options))
     }
 
     fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {

@@ -11,6 +11,8 @@ mod demo;
 mod packages;
 mod approvals;
 mod desks;
+mod rules;
+mod named;
 mod host;
 mod telemetry;
 mod serve;

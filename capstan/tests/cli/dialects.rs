@@ -2,7 +2,7 @@
 
 use capstan_testkit::{World, binary};
 
-use crate::stage::{quoted, read, run, says};
+use crate::stage::{ends_with, failure, quoted, read, run, says, with_project};
 
 fn json_server(name: &str) -> String {
     let command = quoted(binary("capstan-fixture").to_str().unwrap());
@@ -49,4 +49,34 @@ fn a_dialect_can_be_named_and_such_a_file_is_never_edited() {
     assert_eq!(ended.status, Some(2));
     says(&ended.stderr, "a file of another program");
     assert_eq!(read(&file), text);
+}
+
+#[test]
+fn a_dialect_that_there_is_not_is_answered_with_those_that_there_are() {
+    let world = World::new();
+    let ended = ends_with(run(&world, "list --config cladue:servers.json --json"), 3);
+    let (_, message, hint) = failure(&ended);
+    says(&message, "does not exist");
+    says(&hint, "`cladue` is not a dialect; there are ");
+    says(&hint, "claude");
+    for file in ["nowhere.json", "folder/a:b.json"] {
+        let ended = ends_with(run(&world, &format!("list --config {file} --json")), 3);
+        assert_eq!(failure(&ended).2, "", "{file}");
+    }
+}
+
+#[test]
+fn a_file_of_the_project_that_is_also_named_is_read_once() {
+    let world = with_project();
+    let text =
+        r#"{"mcpServers":{"s":{"command":"x","bogus":1,"env":{"A":"${NOT_SET_ANYWHERE}"}}}}"#;
+    world.write(world.project().join(".mcp.json"), text);
+    let once = |words: &str| {
+        let ended = world.capstan(words.split_whitespace()).within(world.project()).run();
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(said.matches("needs the environment variable").count(), 1, "{words}: {said}");
+    };
+    once("config check");
+    once("config check --config .mcp.json");
+    once("config check --config claude:./.mcp.json");
 }

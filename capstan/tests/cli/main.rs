@@ -25,5 +25,7 @@ mod packages;
 mod audit;
 mod doctor;
 mod why;
+mod policy;
+mod acl;
 mod shell;
 mod signals;

@@ -1,6 +1,8 @@
 //! `capstan why`: every rule that was looked at, and the one that decided.
 
-use crate::stage::{ends_with, failure, fixture, json, ok_json, run, says, with};
+use serde_json::json;
+
+use crate::stage::{ends_with, failure, fixture, json as parsed, ok_json, run, says, with};
 
 fn rules() -> String {
     format!(
@@ -79,11 +81,14 @@ fn programs_get_verdict_rule_and_steps() {
           "rule": "permissions.ask: add",
           "verdict": "ask"
         }
-      ]
+      ],
+      "effect": "unknown",
+      "caller": "operator",
+      "front": "cli"
     }
     "#);
     let ended = ends_with(run(&world, "why f__crash --json"), 6);
-    assert_eq!(json(&ended)["verdict"], "deny");
+    assert_eq!(parsed(&ended)["verdict"], "deny");
     assert_eq!(ok_json(&world, "why f__weird")["rule"], "tools.policy.ask: weird");
 }
 
@@ -110,6 +115,60 @@ fn what_does_not_exist_has_no_reason() {
 fn asking_why_calls_nothing() {
     let world = with(&rules());
     ends_with(run(&world, "why f__count"), 0);
-    assert_eq!(ok_json(&world, "audit"), serde_json::json!([]));
+    assert_eq!(ok_json(&world, "audit"), json!([]));
     assert_eq!(ends_with(run(&world, "call f__count"), 0).stdout, "1\n");
+}
+
+#[test]
+fn rules_that_look_at_arguments_are_told_where_none_are_given() {
+    let world = with(&format!(
+        "[permissions]\ndeny = [\"add:a=1\"]\nallow = [\"add\", \"add:b=1\"]\n\n{}",
+        fixture("f", &[])
+    ));
+    let shown = ok_json(&world, "why f__add");
+    let expected = [json!({
+        "engine": "permissions",
+        "rule": "permissions.deny: add:a=1",
+        "verdict": "deny",
+    })];
+    assert_eq!(shown["by_arguments"], json!(expected));
+    let ended = ends_with(run(&world, "why f__add"), 0);
+    says(&ended.stderr, "with arguments these rules can speak first");
+    says(&ended.stderr, "permissions.deny: add:a=1");
+    assert_eq!(ok_json(&world, "why f__add a=2")["by_arguments"], json!(null));
+    assert_eq!(ok_json(&world, "why f__echo")["by_arguments"], json!(null));
+}
+
+#[test]
+fn a_call_of_somebody_else_can_be_imagined() {
+    let world = with(&format!("[servers.g]\ncommand = \"x\"\n\n{}", fixture("f", &[])));
+    for (words, caller, front, verdict) in [
+        ("", "operator", "cli", "ask"),
+        ("--front terminal", "operator", "terminal", "ask"),
+        ("--front gateway", "anonymous", "gateway", "ask"),
+        ("--front stdio", "anonymous", "stdio", "ask"),
+        ("--caller bob", "bob", "gateway", "ask"),
+        ("--role dev --role ops", "anonymous", "gateway", "ask"),
+        ("--caller bob --front cli", "bob", "cli", "ask"),
+    ] {
+        let shown = ok_json(&world, &format!("why f__count {words}"));
+        let said = json!([shown["caller"], shown["front"], shown["verdict"]]);
+        assert_eq!(said, json!([caller, front, verdict]), "{words}");
+    }
+    let ended = ends_with(run(&world, "why --caller bob f__count"), 0);
+    says(&ended.stderr, "somebody says yes");
+    ends_with(run(&world, "why --front window f__count"), 2);
+}
+
+#[test]
+fn what_is_denied_to_a_caller_of_the_gateway_does_not_exist_for_them() {
+    let world = with(&rules());
+    let ended = ends_with(run(&world, "why --caller bob f__crash"), 6);
+    says(&ended.stderr, "the caller is told that there is no such tool");
+}
+
+#[test]
+fn arguments_that_do_not_fit_yet_are_no_reason_not_to_say_why() {
+    let world = with(&format!("[gateway]\nvalidate_arguments = true\n\n{}", fixture("f", &[])));
+    assert_eq!(ok_json(&world, "why --front gateway f__add")["verdict"], "ask");
 }

@@ -14,3 +14,4 @@ mod ending;
 mod servers;
 mod telemetry;
 mod trail;
+mod verdicts;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use capstan_model::{CallError, Caller, ItemId, Ruling, ServerName, Target};
-use capstan_policy::{Policy, Step};
+use capstan_model::{CallError, Caller, ItemId, ServerName, Target};
+use capstan_policy::Policy;
 use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
+use crate::told::{self, Explained};
 use crate::{Approvals, Call, Rates, Session};
 
 /// Everything a call may need on its way.
@@ -90,7 +91,7 @@ impl Hub {
     }
 
     /// Says what would be decided about a call, and why, without running it.
-    pub async fn explain(&self, call: Call) -> Result<(Ruling, Vec<Step>), CallError> {
+    pub async fn explain(&self, call: Call) -> Result<Explained, CallError> {
         pipeline::explain(self, call).await
     }
 
@@ -159,17 +160,7 @@ impl Hub {
     }
 
     fn id_by_display(&self, name: &str) -> Option<ItemId> {
-        let bare = name.strip_prefix("mcp__").unwrap_or(name);
-        let fits = |(slug, server): (&ServerName, &capstan_policy::ServerPolicy)| {
-            let rest = bare.strip_prefix(server.display.as_str())?;
-            let item =
-                ["__", ":", "."].iter().find_map(|separator| rest.strip_prefix(separator))?;
-            let named = !server.display.is_empty() && !item.is_empty();
-            (named && self.backends.contains_key(slug))
-                .then(|| (server.display.len(), slug.clone(), item.to_owned()))
-        };
-        let (_, server, item) = self.policy.servers.iter().filter_map(fits).max()?;
-        Some(ItemId { server, item })
+        told::id_by_display(&self.policy, name, &|slug| self.backends.contains_key(slug))
     }
 }
 

@@ -5,7 +5,8 @@
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
 //! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
-//! [`rates`] how many calls there may be, and [`hub`] ties them together.
+//! [`rates`] how many calls there may be, [`told`] and [`replay`] what would be decided, and [`hub`]
+//! ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
 //! live in the crates that implement [`ports`].
@@ -19,6 +20,8 @@ pub mod approvals;
 pub mod elicit;
 pub mod absent;
 pub mod trace;
+pub mod told;
+pub mod replay;
 mod errand;
 pub mod rates;
 pub mod hub;
@@ -30,3 +33,4 @@ pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pipeline::{Attempt, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
+pub use told::{Door, Explained, Told};

@@ -14,6 +14,8 @@ mod faithful;
 mod laws;
 #[path = "road/counted.rs"]
 mod counted;
+#[path = "road/replay.rs"]
+mod replay;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

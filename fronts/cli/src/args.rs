@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod acl;
 mod approvals;
 mod audit;
 mod items;
@@ -11,12 +12,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use acl::{AccessArg, AclCheckArgs, AclCommand, FormatArg};
 pub use approvals::{
     ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
 };
 pub use audit::{AuditArgs, AuditKind};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
-pub use policy::WhyArgs;
+pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
 pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
@@ -97,6 +99,12 @@ pub enum Command {
     Why(WhyArgs),
     /// Answer calls that wait for an approval in running gateways
     Approvals(ApprovalsArgs),
+    /// Look at who may do what
+    #[command(subcommand)]
+    Acl(AclCommand),
+    /// Try rules out: on cases of your own, or on past calls
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration

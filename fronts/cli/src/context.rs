@@ -36,7 +36,19 @@ impl Context {
     ///
     /// A broken entry breaks only its own server, and warnings are shown.
     pub(crate) fn setup(&self) -> Result<Setup, Failure> {
-        let setup = self.host.load(&self.options)?;
+        self.checked(self.host.load(&self.options)?)
+    }
+
+    /// The configuration of the files that `--config` names, without those that are read unasked.
+    pub(crate) fn setup_alone(&self) -> Result<Setup, Failure> {
+        if self.options.config.is_empty() {
+            let hint = "name the file of the rules with `--config FILE`";
+            return Err(Failure::usage("`--alone` needs `--config`").hint(hint));
+        }
+        self.checked(self.host.load_alone(&self.options)?)
+    }
+
+    fn checked(&self, setup: Setup) -> Result<Setup, Failure> {
         let problems = &setup.loaded.problems;
         // A file that nobody has approved starts nothing, so it must not stop anything either.
         let heard = |problem: &&capstan_config::Problem| {

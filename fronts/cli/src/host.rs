@@ -2,6 +2,8 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod rules;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +16,14 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use rules::Rules;
+
 use crate::args::Options;
 use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Desks + Send + Sync {
+pub trait Host: Desks + Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

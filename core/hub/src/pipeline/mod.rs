@@ -35,11 +35,11 @@ pub use screen::{Screened, Shape};
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Ruling, ServerName};
-use capstan_policy::Step;
+use capstan_model::{CallError, ServerName};
 
 use crate::hub::Hub;
 use crate::ports::{Item, Operator};
+use crate::told::{Explained, Told};
 use crate::{Call, Session};
 use record::Record;
 use resolve::Resolved;
@@ -67,7 +67,11 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 }
 
 /// Takes `call` as far as the verdict and tells every rule on the way there.
-pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<(Ruling, Vec<Step>), CallError> {
-    let resolved = resolve::find(hub, call).await?;
-    Ok(permit::explain(hub, &resolved))
+///
+/// Whether its arguments fit the tool is not looked at: who asks may not have them yet.
+pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallError> {
+    let Resolved { id, effect, call, .. } = resolve::explain(hub, call).await?;
+    let (kind, arguments) = (call.target.kind, call.arguments());
+    let caller = Arc::unwrap_or_clone(call.caller);
+    Ok(Told { caller, id, kind, arguments, effect }.explain(&hub.policy, hub.clock.now()))
 }

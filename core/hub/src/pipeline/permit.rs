@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Front, Ruling, Verdict};
-use capstan_policy::{Arguments, Asked, DefaultRule, Step};
+use capstan_model::{CallError, Front, Verdict};
+use capstan_policy::{Arguments, Asked, DefaultRule};
 
 use super::record::Record;
 use super::resolve::Resolved;
@@ -49,11 +49,6 @@ pub(super) fn permit(
         }
     };
     Ok(Permitted { resolved, question })
-}
-
-pub(super) fn explain(hub: &Hub, resolved: &Resolved) -> (Ruling, Vec<Step>) {
-    let arguments = resolved.call.arguments();
-    hub.policy.explain(&asked(hub, resolved, Arguments::These(&arguments)))
 }
 
 fn asked<'a>(hub: &Hub, resolved: &'a Resolved, arguments: Arguments<'a>) -> Asked<'a> {

@@ -65,6 +65,15 @@ fn refuse_out_of_reach(hub: &Hub, call: &Call, record: &mut Record<'_>) -> Resul
 
 /// Looks the item up; connects to its server, and to no other unless it is offered by bare name.
 pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
+    find_checked(hub, call, hub.limits.check_arguments).await
+}
+
+/// The same for a call that is only asked about.
+pub(super) async fn explain(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
+    find_checked(hub, call, Check::No).await
+}
+
+async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let name = &call.target.name;
     // Before anything is decided: what the rules read must be what the server reads. For the same
     // reason the name is put in place here, and the params are never touched again.
@@ -85,7 +94,7 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
     // Programs are given schemas as they are, and make of them what they can.
-    match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
+    match (call.target.kind, call.caller.front, check) {
         (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
         // Of a tool that the caller may not know of nothing is told, its schema included.
         (Kind::Tool, Front::Gateway, Check::Yes)

@@ -22,7 +22,7 @@ use tokio::runtime::Builder;
 use super::{Scene, says, server, tool};
 use crate::world::{Person, Server, World, json, policy, rules};
 
-const TOOLS: &[&str] = &["read", "write", "drop"];
+pub(super) const TOOLS: &[&str] = &["read", "write", "drop"];
 
 /// What is written in rules; the last three speak of arguments.
 const PATTERNS: &[&str] = &[
@@ -36,11 +36,11 @@ const PATTERNS: &[&str] = &[
     "write:x=*",
 ];
 
-const ARGUMENTS: &[&str] = &["{}", r#"{"x":1}"#, r#"{"x":2}"#];
+pub(super) const ARGUMENTS: &[&str] = &["{}", r#"{"x":1}"#, r#"{"x":2}"#];
 
 /// A policy as it is drawn.
 #[derive(Clone, Debug)]
-struct Draft {
+pub(super) struct Draft {
     trust: Trust,
     expose: Option<Vec<&'static str>>,
     hide: Vec<&'static str>,
@@ -57,7 +57,7 @@ struct Lists([Vec<&'static str>; 3]);
 // === impl Draft ===
 
 impl Draft {
-    fn any() -> impl Strategy<Value = Self> {
+    pub(super) fn any() -> impl Strategy<Value = Self> {
         let trust = select(vec![Trust::Trusted, Trust::Untrusted, Trust::Sandboxed]);
         let shown = (trust, option::of(subsequence(TOOLS, 0..=3)), subsequence(TOOLS, 0..2));
         let default = option::of(select(vec![
@@ -77,7 +77,7 @@ impl Draft {
         })
     }
 
-    fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> Policy {
         let own = |names: &Vec<&str>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let expose = self.expose.as_ref().map(own);
         let files = ServerPolicy {
@@ -117,11 +117,11 @@ impl Lists {
     }
 }
 
-fn front() -> impl Strategy<Value = Front> {
+pub(super) fn front() -> impl Strategy<Value = Front> {
     select(vec![Front::Cli, Front::Terminal, Front::Gateway])
 }
 
-fn call(front: Front, name: &str, arguments: &str) -> Call {
+pub(super) fn call(front: Front, name: &str, arguments: &str) -> Call {
     Call::new(Caller::operator(front), Target::tool(name), Some(&json(arguments)))
 }
 
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(requests.lock().unwrap().len() + world.entries().len(), 0);
 
         let result = world.call(&Arc::new(says(approval)), call).now_or_never().unwrap();
-        let runs = match explained.0.verdict {
+        let runs = match explained.ruling.verdict {
             Verdict::Allow => true,
             Verdict::Ask => approval == Approval::once(Ground::Asked),
             Verdict::Deny => false,
@@ -181,7 +181,7 @@ proptest! {
         prop_assert_eq!((result.is_ok(), requests.lock().unwrap().len()), (runs, usize::from(runs)));
         let entries = world.entries();
         let told = |entry: &Entry| (entry.verdict.unwrap(), entry.rule.clone().unwrap());
-        let expected = [(explained.0.verdict, explained.0.rule)];
+        let expected = [(explained.ruling.verdict, explained.ruling.rule)];
         prop_assert_eq!(entries.iter().map(told).collect::<Vec<_>>(), expected);
     }
 }

@@ -175,7 +175,7 @@ fn query(args: &AuditArgs) -> Result<AuditQuery, Failure> {
 }
 
 /// A moment: `2h` ago, or a time.
-fn moment(text: &str) -> Result<Timestamp, Failure> {
+pub(super) fn moment(text: &str) -> Result<Timestamp, Failure> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod acl;
 pub(crate) mod add;
 mod approvals;
 mod audit;
@@ -9,11 +10,13 @@ mod completions;
 mod config;
 mod doctor;
 mod enable;
+mod explained;
 mod get;
 mod list;
 mod man;
 mod offers;
 mod options;
+mod policy;
 pub(crate) mod prompt;
 mod prompts;
 mod read;
@@ -48,6 +51,8 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Serve(args) => serve::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
+        Command::Acl(command) => acl::run(context, command).await,
+        Command::Policy(command) => policy::run(context, command),
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),
         Command::Trust(args) => trust::run(context, args),

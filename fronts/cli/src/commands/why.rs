@@ -1,56 +1,64 @@
 //! `capstan why`: what would be decided about a call, and by which rule.
 
-use capstan_hub::{Call, Hub};
-use capstan_model::{CallError, Caller, Front, Ruling, Target, Verdict};
-use capstan_policy::Step;
+use capstan_hub::{Call, Door, Explained, Hub};
+use capstan_model::{CallError, Caller, Kind, Target, Verdict};
 use capstan_wire::Json;
 use serde::Serialize;
 
 use super::call::read_arguments;
+use super::explained::{self, Decision};
 use crate::args::WhyArgs;
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::print::width;
-use crate::table::table;
 use crate::waiting::Waiting;
 
 /// The verdict, as `--json` prints it.
 #[derive(Serialize)]
-struct Explained {
-    verdict: Verdict,
-    rule: String,
-    steps: Vec<Step>,
+struct Shown<'a> {
+    #[serde(flatten)]
+    decision: Decision<'a>,
+    caller: &'a str,
+    front: &'static str,
 }
 
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let arguments = read_arguments(&args.arguments, &args.tool).await?;
+    let door = args.who.door();
+    let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let waiting = Waiting::new(context.print, "starting the server");
-    let (ruling, steps) = explain(hub, &args.tool, &arguments).await?;
+    let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);
-    let verdict = ruling.verdict;
-    let explained = Explained { verdict, rule: ruling.rule, steps };
+    if !args.arguments.is_empty() {
+        // Whoever gives some means these.
+        explained.by_arguments.clear();
+    }
     if context.print.wants_json() {
-        context.print.json(&explained);
+        let decision = Decision::of(&explained);
+        let shown = Shown { decision, caller: &caller.subject, front: door.as_str() };
+        context.print.json(&shown);
     } else {
         show(context, &args.tool, &explained);
+        tell_what_follows(context, door, &explained);
     }
-    Ok(if verdict == Verdict::Deny { Exit::Denied } else { Exit::Ok })
+    let denied = explained.ruling.verdict == Verdict::Deny;
+    Ok(if denied { Exit::Denied } else { Exit::Ok })
 }
 
 /// What is decided about the resource, tool or prompt that was typed.
 async fn explain(
     hub: &Hub,
+    caller: &Caller,
     typed: &str,
     arguments: &Json,
-) -> Result<(Ruling, Vec<Step>), CallError> {
-    let call = |target| Call::new(Caller::operator(Front::Cli), target, Some(arguments));
+) -> Result<Explained, CallError> {
+    let call = |target| Call::new(caller.clone(), target, Some(arguments));
     let item = typed.strip_prefix('@').unwrap_or(typed);
     let is_resource = item != typed || hub.id_of(item).is_some_and(|id| id.item.contains("://"));
     if is_resource {
-        let call = Call::new(Caller::operator(Front::Cli), Target::resource(item), None);
+        let call = Call::new(caller.clone(), Target::resource(item), None);
         return hub.explain(call).await;
     }
     match hub.explain(call(Target::tool(item))).await {
@@ -63,19 +71,33 @@ async fn explain(
 }
 
 fn show(context: &Context, tool: &str, explained: &Explained) {
-    let cells: Vec<Vec<String>> = explained
-        .steps
-        .iter()
-        .map(|step| {
-            let said = step.verdict.map_or("-", Verdict::as_str);
-            vec![step.engine.to_owned(), said.to_owned(), step.rule.clone()]
-        })
-        .collect();
-    context.print.data(&table(&["ENGINE", "SAYS", "RULE"], &cells, width()));
-    let verdict = explained.verdict.as_str();
-    let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.rule, usize::MAX));
+    context.print.data(&explained::steps(&explained.steps));
+    let verdict = explained.ruling.verdict.as_str();
+    let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.ruling.rule, usize::MAX));
     context.print.data(&format!("\n{tool}: {verdict} by `{rule}`"));
-    if explained.verdict == Verdict::Ask {
-        context.print.note("on the command line, typing the call is the approval");
+    explained::tell_by_arguments(context.print, &explained.by_arguments);
+}
+
+/// Says what the verdict means to whoever calls.
+fn tell_what_follows(context: &Context, door: Door, explained: &Explained) {
+    let what = match explained.kind {
+        Kind::Tool => "tool",
+        Kind::Resource => "resource",
+        Kind::Prompt => "prompt",
+    };
+    match (explained.ruling.verdict, door) {
+        (Verdict::Allow, _) | (Verdict::Deny, Door::Cli | Door::Terminal) => {}
+        (Verdict::Ask, Door::Cli) => {
+            context.print.note("on the command line, typing the call is the approval");
+        }
+        (Verdict::Ask, Door::Terminal) => context.print.note("you are asked before it runs"),
+        (Verdict::Ask, Door::Gateway | Door::Stdio) => {
+            context
+                .print
+                .note("it runs once somebody says yes; where nobody can be asked, it is refused");
+        }
+        (Verdict::Deny, Door::Gateway | Door::Stdio) => {
+            context.print.note(&format!("the caller is told that there is no such {what}"));
+        }
     }
 }

@@ -1,0 +1,26 @@
+//! Files that are named by hand, beside those that are found.
+
+use std::path::{Path, PathBuf};
+
+use capstan_cli::host::ConfigFile;
+use capstan_config::{Dialect, Scope};
+
+/// The files without those that are also named by hand: they are read once, as named.
+pub(crate) fn without_repeats(mut files: Vec<ConfigFile>) -> Vec<ConfigFile> {
+    let whole = |file: &ConfigFile| file.path.canonicalize().ok();
+    let flags = files.iter().filter(|file| file.scope == Scope::Flag);
+    let named: Vec<PathBuf> = flags.filter_map(whole).collect();
+    files.retain(|file| match file.scope {
+        Scope::Managed | Scope::Flag => true,
+        Scope::Project | Scope::User => whole(file).is_none_or(|path| !named.contains(&path)),
+    });
+    files
+}
+
+/// What is to be said of `WORD:FILE` where there is no such file: perhaps a dialect was meant.
+pub(crate) fn unknown_dialect(path: &Path, here: &Path) -> Option<String> {
+    let (word, file) = path.strip_prefix(here).unwrap_or(path).to_str()?.split_once(':')?;
+    let is_word = !word.is_empty() && !word.contains('/') && !file.is_empty();
+    let unknown = word.parse::<Dialect>().err()?;
+    is_word.then(|| unknown.to_string())
+}

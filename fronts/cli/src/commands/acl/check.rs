@@ -1,0 +1,191 @@
+//! `capstan acl check`: may this caller of the gateway use that, and by which rule?
+
+use capstan_config::ServerEntry;
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Door, Explained, Told};
+use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
+use capstan_policy::Policy;
+use capstan_wire::Json;
+use serde::Serialize;
+
+use crate::args::{AccessArg, AclCheckArgs, FormatArg};
+use crate::clean::one_line;
+use crate::commands::explained::{self, Decision};
+use crate::context::{Context, find_server};
+use crate::exit::{Exit, Failure};
+use crate::host::Setup;
+use crate::print::{Printer, width};
+use crate::table::table;
+use crate::waiting::Waiting;
+
+/// Who is meant by roles alone; no caller is called so.
+const SOMEBODY: &str = "__check__";
+
+/// One item, as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    server: &'a ServerName,
+    kind: Kind,
+    item: &'a str,
+    subject: &'a str,
+    roles: &'a [String],
+    #[serde(flatten)]
+    decision: Decision<'a>,
+}
+
+/// What is asked about, and whom.
+struct Check<'a> {
+    context: &'a Context,
+    setup: &'a Setup,
+    policy: Policy,
+    entry: &'a ServerEntry,
+    caller: Caller,
+}
+
+pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, Failure> {
+    let print = match args.format {
+        FormatArg::Json => Printer::json_only(),
+        FormatArg::Table => context.print,
+    };
+    let setup = context.setup()?;
+    let entry = find_server(&setup, &args.server)?;
+    if let Err(problem) = &entry.status {
+        let message = format!("the rules of `{}` are not known: {problem}", args.server);
+        return Err(Failure::new(Exit::Config, "invalid_config", message));
+    }
+    let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
+    let caller = Door::Gateway.caller(Some(subject), args.role.clone());
+    let policy = context.host.policy(&setup)?;
+    let check = Check { context, setup: &setup, policy, entry, caller };
+    if args.all_tools {
+        check.all_tools(print).await?;
+        return Ok(Exit::Ok);
+    }
+    let told = check.told(args).await?;
+    let explained = told.explain(&check.policy, context.host.now());
+    if print.wants_json() {
+        print.json(&Row::new(&explained, &check.caller));
+    } else {
+        show(print, &explained, &check.caller);
+    }
+    let denied = explained.ruling.verdict == Verdict::Deny;
+    Ok(if denied { Exit::Denied } else { Exit::Ok })
+}
+
+// === impl Check ===
+
+impl Check<'_> {
+    /// The call that was asked about.
+    async fn told(&self, args: &AclCheckArgs) -> Result<Told, Failure> {
+        let (kind, item) = match (&args.tool, &args.resource, &args.prompt) {
+            (Some(tool), _, _) => (Kind::Tool, tool),
+            (None, Some(uri), _) => (Kind::Resource, uri),
+            (None, None, Some(prompt)) => (Kind::Prompt, prompt),
+            (None, None, None) => return Err(Failure::usage("say what is to be checked")),
+        };
+        let id = ItemId { server: self.entry.name.clone(), item: item.clone() };
+        let told = Told::new(self.caller.clone(), id, kind);
+        match (kind, args.access) {
+            (Kind::Resource | Kind::Prompt, _) => Ok(told),
+            (Kind::Tool, Some(AccessArg::Read)) => Ok(Told { effect: Effect::Read, ..told }),
+            (Kind::Tool, Some(AccessArg::Write)) => Ok(Told { effect: Effect::Write, ..told }),
+            (Kind::Tool, None) => {
+                let effect = self.effect(&told.id).await?;
+                Ok(Told { effect, ..told })
+            }
+        }
+    }
+
+    /// What a tool does. Its server is asked, but need not be there.
+    async fn effect(&self, id: &ItemId) -> Result<Effect, Failure> {
+        let hub = self.context.hub(self.setup)?;
+        let print = self.context.print;
+        let waiting = Waiting::new(print, &format!("starting `{}`", id.server));
+        let found = hub.find_tool(&Caller::operator(Front::Cli), &id.to_string()).await;
+        drop(waiting);
+        match found {
+            Ok(view) => Ok(view.effect),
+            Err(unknown @ CallError::Unknown { .. }) => Err(unknown.into()),
+            Err(error) => {
+                let effect = self.policy.effect_of(id, Kind::Tool, &Json::empty_object());
+                let word = effect.as_str();
+                print.warning(&error.to_string());
+                print.note(&format!(
+                    "so what `{id}` does is judged by its name and the configuration alone: {word}"
+                ));
+                Ok(effect)
+            }
+        }
+    }
+
+    async fn all_tools(&self, print: Printer) -> Result<(), Failure> {
+        let (hub, server) = (self.context.hub(self.setup)?, &self.entry.name);
+        let Some(backend) = hub.backends.get(server) else {
+            return Err(Failure::not_found(format!("server `{server}` is not in use")));
+        };
+        let waiting = Waiting::new(print, &format!("starting `{server}`"));
+        let items = backend.list(Listing::Tools).await?;
+        drop(waiting);
+        let now = self.context.host.now();
+        let explain = |item: &Item| {
+            let id = ItemId { server: server.clone(), item: item.name.clone() };
+            let effect = self.policy.effect_of(&id, Kind::Tool, &item.definition);
+            let told = Told { effect, ..Told::new(self.caller.clone(), id, Kind::Tool) };
+            told.explain(&self.policy, now)
+        };
+        let all: Vec<Explained> = items.iter().map(explain).collect();
+        if print.wants_json() {
+            let rows = all.iter().map(|explained| Row::new(explained, &self.caller));
+            print.json(&rows.collect::<Vec<_>>());
+        } else {
+            let cells: Vec<Vec<String>> = all.iter().map(cells).collect();
+            print.data(&table(&["TOOL", "ACCESS", "VERDICT", "RULE"], &cells, width()));
+        }
+        Ok(())
+    }
+}
+
+fn cells(explained: &Explained) -> Vec<String> {
+    let words = [explained.effect.as_str(), explained.ruling.verdict.as_str()];
+    let [effect, verdict] = words.map(ToOwned::to_owned);
+    vec![explained.id.to_string(), effect, verdict, explained.ruling.rule.clone()]
+}
+
+fn show(print: Printer, explained: &Explained, caller: &Caller) {
+    print.data(&explained::steps(&explained.steps));
+    let item = one_line(&explained.id.to_string(), usize::MAX);
+    let rule = one_line(&explained.ruling.rule, usize::MAX);
+    let (verdict, access) = (explained.ruling.verdict.as_str(), explained.effect.as_str());
+    let who = who(caller);
+    print.data(&format!("\n{item} for {who}: {verdict} by `{rule}` (access {access})"));
+    explained::tell_by_arguments(print, &explained.by_arguments);
+}
+
+/// The caller in words.
+fn who(caller: &Caller) -> String {
+    let subject = match caller.subject.as_str() {
+        SOMEBODY => "somebody".to_owned(),
+        subject => format!("`{}`", one_line(subject, usize::MAX)),
+    };
+    if caller.roles.is_empty() {
+        return subject;
+    }
+    let roles: Vec<String> =
+        caller.roles.iter().map(|role| format!("`{}`", one_line(role, usize::MAX))).collect();
+    format!("{subject} with {}", roles.join(", "))
+}
+
+// === impl Row ===
+
+impl<'a> Row<'a> {
+    fn new(explained: &'a Explained, caller: &'a Caller) -> Self {
+        Self {
+            server: &explained.id.server,
+            kind: explained.kind,
+            item: &explained.id.item,
+            subject: &caller.subject,
+            roles: &caller.roles,
+            decision: Decision::of(explained),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Shows what was decided about a call, and why.
+
+use capstan_hub::Explained;
+use capstan_model::{Effect, Verdict};
+use capstan_policy::Step;
+use serde::Serialize;
+
+use crate::print::{Printer, width};
+use crate::table::table;
+
+/// A decision, as `--json` prints it.
+#[derive(Serialize)]
+pub(super) struct Decision<'a> {
+    verdict: Verdict,
+    rule: &'a str,
+    steps: &'a [Step],
+    /// What the item does.
+    effect: Effect,
+    /// Rules that could speak if there were arguments.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    by_arguments: &'a [Step],
+}
+
+// === impl Decision ===
+
+impl<'a> Decision<'a> {
+    pub(super) fn of(explained: &'a Explained) -> Self {
+        let Explained { ruling, steps, effect, by_arguments, .. } = explained;
+        Self { verdict: ruling.verdict, rule: &ruling.rule, steps, effect: *effect, by_arguments }
+    }
+}
+
+/// The rules that were looked at, in order.
+pub(super) fn steps(steps: &[Step]) -> String {
+    let cells: Vec<Vec<String>> = steps
+        .iter()
+        .map(|step| {
+            let said = step.verdict.map_or("-", Verdict::as_str);
+            vec![step.engine.to_owned(), said.to_owned(), step.rule.clone()]
+        })
+        .collect();
+    table(&["ENGINE", "SAYS", "RULE"], &cells, width())
+}
+
+/// Says which rules could speak if there were arguments.
+pub(super) fn tell_by_arguments(print: Printer, by_arguments: &[Step]) {
+    if by_arguments.is_empty() {
+        return;
+    }
+    print.note("\nthis is decided without arguments; with arguments these rules can speak first:");
+    print.note(&steps(by_arguments));
+}

@@ -1,0 +1,16 @@
+//! `capstan policy`: rules tried out.
+
+mod cases;
+mod replay;
+mod test;
+
+use crate::args::PolicyCommand;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+
+pub(crate) fn run(context: &Context, command: &PolicyCommand) -> Result<Exit, Failure> {
+    match command {
+        PolicyCommand::Test(args) => test::run(context, args),
+        PolicyCommand::Replay(args) => replay::run(context, args),
+    }
+}

@@ -1,0 +1,214 @@
+//! `capstan policy replay`: which past calls would be decided differently? Nothing is started.
+
+use std::collections::BTreeMap;
+
+use capstan_hub::replay::{Judged, NoPast, Past, Reason};
+use capstan_model::{Kind, Ruling, Verdict};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::PolicyReplayArgs;
+use crate::clean::one_line;
+use crate::commands::audit::moment;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::{AuditQuery, AuditRow};
+use crate::print::{counted, width};
+use crate::table::table;
+
+/// What came of it, as `--json` prints it.
+#[derive(Default, Serialize)]
+struct Report {
+    /// Calls that were looked at.
+    calls: usize,
+    /// Decided as then.
+    same: usize,
+    /// Decided as then, by another rule.
+    same_by_other_rule: usize,
+    /// Decided differently.
+    changed: Vec<Change>,
+    /// Calls that cannot be judged.
+    unjudged: Unjudged,
+    /// Calls that ended before the rules were asked.
+    undecided: usize,
+}
+
+#[derive(Default, Serialize)]
+struct Unjudged {
+    /// A rule looks at arguments that were not kept: how many, by rule.
+    arguments: BTreeMap<String, usize>,
+    /// The server is no longer configured: how many, by server.
+    no_server: BTreeMap<String, usize>,
+    /// The entry has words that this version does not know.
+    unreadable: usize,
+}
+
+/// A call that would be decided differently.
+#[derive(Serialize)]
+struct Change {
+    seq: Value,
+    time: Value,
+    caller: String,
+    front: &'static str,
+    kind: Kind,
+    item: String,
+    was: Decided,
+    now: Decided,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Decided {
+    verdict: Verdict,
+    rule: String,
+}
+
+/// Calls that changed alike are one row for people.
+type Alike<'a> = (&'a str, &'a str, &'a str, &'a Decided, &'a Decided);
+
+pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Failure> {
+    let since = moment(&args.since)?;
+    let rules = if args.alone { context.setup_alone()? } else { context.setup()? };
+    // The log is where it is, whatever the rules that are tried out say.
+    let log = if args.alone { context.host.load(&context.options)? } else { rules.clone() };
+    let policy = context.host.policy(&rules)?;
+    let now = context.host.now();
+    let query = AuditQuery { since: Some(since), limit: args.limit, ..AuditQuery::default() };
+    let rows = context.host.audit(&log, &query)?;
+    let mut report = Report::default();
+    for row in &rows {
+        match Past::read(row) {
+            Ok(past) => report.add(row, &past, past.judge(&policy, now)),
+            Err(NoPast::Break) => {}
+            Err(NoPast::Undecided) => {
+                report.calls += 1;
+                report.undecided += 1;
+            }
+            Err(NoPast::Unreadable) => {
+                report.calls += 1;
+                report.unjudged.unreadable += 1;
+            }
+        }
+    }
+    if context.print.wants_json() {
+        context.print.json(&report);
+    } else {
+        show(context, &report);
+    }
+    if rows.len() >= args.limit {
+        context.print.note(&format!("only the newest {} calls; `--limit` takes more", args.limit));
+    }
+    if !context.options.config.is_empty() && !args.alone {
+        context.print.note("the rules of your own files count too; `--alone` leaves them out");
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(context: &Context, report: &Report) {
+    let mut alike: BTreeMap<Alike<'_>, usize> = BTreeMap::new();
+    for change in &report.changed {
+        let Change { caller, front, item, was, now, .. } = change;
+        *alike.entry((item, caller, front, was, now)).or_default() += 1;
+    }
+    if !alike.is_empty() {
+        let cells: Vec<Vec<String>> = alike
+            .iter()
+            .map(|((item, caller, front, was, now), count)| {
+                let words = [*item, *caller, *front].map(ToOwned::to_owned);
+                let count = count.to_string();
+                [&words[..], &[count, was.to_string(), now.to_string()]].concat()
+            })
+            .collect();
+        let headers = ["ITEM", "CALLER", "FRONT", "CALLS", "WAS", "NOW"];
+        context.print.data(&table(&headers, &cells, width()));
+    }
+    let other = match report.same_by_other_rule {
+        0 => String::new(),
+        count => format!(" ({count} of them by another rule)"),
+    };
+    let same = report.same + report.same_by_other_rule;
+    let (changed, gap) = (report.changed.len(), if alike.is_empty() { "" } else { "\n" });
+    context.print.data(&format!("{gap}{changed} decided differently, {same} the same{other}"));
+    report.unjudged.tell(context);
+    if report.undecided > 0 {
+        let calls = counted_calls(report.undecided);
+        context.print.note(&format!("{calls} never got as far as the rules"));
+    }
+}
+
+fn counted_calls(count: usize) -> String {
+    counted(u64::try_from(count).unwrap_or(u64::MAX), "call", "calls")
+}
+
+// === impl Report ===
+
+impl Report {
+    fn add(&mut self, row: &AuditRow, past: &Past, judged: Judged) {
+        self.calls += 1;
+        match judged {
+            Judged::Same => self.same += 1,
+            Judged::SameByOther(_) => self.same_by_other_rule += 1,
+            Judged::Changed(ruling) => self.changed.push(Change::new(row, past, ruling)),
+            Judged::Unknown(Reason::Arguments { rule }) => {
+                *self.unjudged.arguments.entry(rule).or_default() += 1;
+            }
+            Judged::Unknown(Reason::NoServer) => {
+                let server = past.told.id.server.to_string();
+                *self.unjudged.no_server.entry(server).or_default() += 1;
+            }
+        }
+    }
+}
+
+// === impl Unjudged ===
+
+impl Unjudged {
+    fn tell(&self, context: &Context) {
+        for (rule, count) in &self.arguments {
+            let (calls, rule) = (counted_calls(*count), one_line(rule, usize::MAX));
+            context.print.warning(&format!(
+                "{calls} cannot be judged: `{rule}` looks at arguments, which were not kept whole"
+            ));
+        }
+        if !self.arguments.is_empty() {
+            context.print.hint("`[audit] arguments = \"redacted\"` keeps those of future calls");
+        }
+        for (server, count) in &self.no_server {
+            let calls = counted_calls(*count);
+            context.print.warning(&format!(
+                "{calls} cannot be judged: server `{server}` is not configured, or its entry is broken"
+            ));
+        }
+        if self.unreadable > 0 {
+            let calls = counted_calls(self.unreadable);
+            context
+                .print
+                .warning(&format!("{calls} cannot be judged: their entries are not understood"));
+        }
+    }
+}
+
+// === impl Change ===
+
+impl Change {
+    fn new(row: &AuditRow, past: &Past, ruling: Ruling) -> Self {
+        let field = |key: &str| row.get(key).cloned().unwrap_or_default();
+        Self {
+            seq: field("seq"),
+            time: field("time"),
+            caller: past.told.caller.subject.clone(),
+            front: past.told.caller.front.as_str(),
+            kind: past.told.kind,
+            item: past.told.id.to_string(),
+            was: Decided { verdict: past.verdict, rule: past.rule.clone() },
+            now: Decided { verdict: ruling.verdict, rule: ruling.rule },
+        }
+    }
+}
+
+// === impl Decided ===
+
+impl std::fmt::Display for Decided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} by `{}`", self.verdict.as_str(), self.rule)
+    }
+}
