@@ -94,7 +94,7 @@ impl Hub {
     pub async fn find_tool(&self, caller: &Caller, name: &str) -> Result<ToolView, CallError> {
         let call = Call::new(caller.clone(), Target::tool(name), None);
         let (server, item) = pipeline::find(self, call).await?;
-        Ok(ToolView::new(&self.policy, &server, &item))
+        Ok(self.tool_view(&server, &item))
     }
 
     /// The prompt that a name in any spelling stands for; connects to its server, and to no other.

@@ -8,7 +8,7 @@ use capstan_wire::Json;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::effect::EffectRules;
+use crate::effect::{Classified, EffectRules};
 use crate::exposure::{Exposure, Offered};
 use crate::pattern::{Arguments, spellings};
 use crate::permission::{DefaultRule, Permissions, Question, RuleList};
@@ -95,10 +95,15 @@ impl Policy {
         match kind {
             // Reading a resource and filling in a prompt change nothing by their nature.
             Kind::Resource | Kind::Prompt => Effect::Read,
-            Kind::Tool => match self.servers.get(&id.server) {
-                Some(server) => server.effects.of(&id.item, definition, server.trust),
-                None => Effect::Unknown,
-            },
+            Kind::Tool => self.classify(id, definition).effect,
+        }
+    }
+
+    /// What a tool does, judged by its definition, and why.
+    pub fn classify(&self, id: &ItemId, definition: &Json) -> Classified {
+        match self.servers.get(&id.server) {
+            Some(server) => server.effects.classify(&id.item, definition, server.trust),
+            None => Classified::unknown(),
         }
     }
 

@@ -31,6 +31,9 @@ pub enum BadPattern {
     /// An argument matcher is not `key=glob`.
     #[error("`{0}` is not an argument matcher; write `key=pattern`")]
     Matcher(String),
+    /// It says of the same tools that they read and that they write.
+    #[error("`{0}` is in `effect.read` and in `effect.write`")]
+    Both(String),
 }
 
 /// What a call's arguments are when a pattern looks at them.

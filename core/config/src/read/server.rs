@@ -273,8 +273,8 @@ fn effect(fields: &mut Fields<'_, '_>) -> EffectLists {
     let Some(mut nested) = fields.nested("effect") else { return EffectLists::default() };
     let read = globs(&mut nested, "read").unwrap_or_default();
     let write = globs(&mut nested, "write").unwrap_or_default();
-    if read.iter().any(|pattern| write.contains(pattern)) {
-        let message = format!("`{}` has a pattern under both `read` and `write`", nested.path());
+    if let Some(both) = read.iter().find(|pattern| write.contains(pattern)) {
+        let message = format!("`{}` has `{both}` under both `read` and `write`", nested.path());
         nested.problem("write", Problem::error(message).help("keep it in one of the lists"));
     }
     nested.finish();

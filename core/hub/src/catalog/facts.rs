@@ -7,11 +7,15 @@ use capstan_model::{Effect, Front, ItemId, Kind, Ruling, ServerName};
 use capstan_policy::Policy;
 use capstan_wire::Json;
 
+use super::effects::Effects;
 use crate::ports::Item;
 
 /// The facts of every list that a call was looked up in.
 #[derive(Debug, Default)]
-pub struct Facts(Mutex<HashMap<(ServerName, Kind), Arc<Index>>>);
+pub struct Facts {
+    lists: Mutex<HashMap<(ServerName, Kind), Arc<Index>>>,
+    effects: Effects,
+}
 
 /// One list, by name.
 #[derive(Debug)]
@@ -41,26 +45,43 @@ impl Facts {
         kind: Kind,
         items: &Arc<[Item]>,
     ) -> Arc<Index> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (server.clone(), kind);
         if let Some(index) = known.get(&key).filter(|index| Arc::ptr_eq(&index.items, items)) {
             return Arc::clone(index);
         }
-        let index = Arc::new(Index::new(policy, server, kind, items));
+        let index = Arc::new(Index::new(&self.effects, policy, server, kind, items));
         known.insert(key, Arc::clone(&index));
         drop(known);
         index
+    }
+
+    /// What an item does.
+    pub(crate) fn effect(
+        &self,
+        policy: &Policy,
+        id: &ItemId,
+        kind: Kind,
+        definition: &Json,
+    ) -> Effect {
+        self.effects.of(policy, id, kind, definition)
     }
 }
 
 // === impl Index ===
 
 impl Index {
-    fn new(policy: &Policy, server: &ServerName, kind: Kind, items: &Arc<[Item]>) -> Self {
+    fn new(
+        effects: &Effects,
+        policy: &Policy,
+        server: &ServerName,
+        kind: Kind,
+        items: &Arc<[Item]>,
+    ) -> Self {
         let steady = policy.is_steady();
         let fact = |item: &Item| {
             let id = ItemId { server: server.clone(), item: item.name.clone() };
-            let effect = policy.effect_of(&id, kind, &item.definition);
+            let effect = effects.of(policy, &id, kind, &item.definition);
             Arc::new(Fact { effect, rulings: steady.then(Default::default) })
         };
         let mut by_name = HashMap::with_capacity(items.len());

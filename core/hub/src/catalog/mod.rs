@@ -1,6 +1,7 @@
 //! What there is to call: the lists of all servers, side by side.
 
 mod completion;
+mod effects;
 mod facts;
 mod gather;
 mod gemini;
@@ -18,6 +19,7 @@ mod weight;
 pub(crate) use public::find_public;
 
 pub(crate) use facts::Fact;
+pub(crate) use tool::check as check_arguments;
 
 pub use completion::{Reference, Typing};
 pub use facts::Facts;
@@ -97,17 +99,6 @@ impl Hub {
         }
     }
 
-    /// Refuses arguments that do not fit the schema of their tool.
-    pub(crate) fn refuse_misfit(
-        &self,
-        id: &ItemId,
-        definition: &Json,
-        arguments: &Json,
-    ) -> Result<(), CallError> {
-        let item = Item { name: id.item.clone(), definition: definition.clone() };
-        ToolView::new(&self.policy, &id.server, &item).check(arguments)
-    }
-
     /// Refuses a tool whose schema cannot be used.
     pub(crate) fn refuse_bad_schema(
         &self,
@@ -120,6 +111,18 @@ impl Hub {
             .map_err(|bad| CallError::Hidden { item: id.to_string(), reason: bad.to_string() })
     }
 
+    /// What an item does.
+    pub(crate) fn effect_of(&self, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
+        self.catalog.facts.effect(&self.policy, id, kind, definition)
+    }
+
+    /// Looks at one line of a server's list.
+    pub(crate) fn tool_view(&self, server: &ServerName, item: &Item) -> ToolView {
+        let id = ItemId { server: server.clone(), item: item.name.clone() };
+        let effect = self.effect_of(&id, Kind::Tool, &item.definition);
+        ToolView::new(id, effect, &item.definition)
+    }
+
     fn permitted_tools<'a>(
         &'a self,
         gathered: &'a Gathered,
@@ -127,9 +130,10 @@ impl Hub {
     ) -> impl Iterator<Item = ToolView> + 'a {
         let listed =
             move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, front);
-        let views = gathered.lists.iter().flat_map(|(server, items)| {
-            items.iter().map(|item| ToolView::new(&self.policy, server, item))
-        });
+        let views = gathered
+            .lists
+            .iter()
+            .flat_map(|(server, items)| items.iter().map(|item| self.tool_view(server, item)));
         views.filter(listed)
     }
 
@@ -143,7 +147,7 @@ impl Hub {
     ) -> Vec<(&'a ServerName, &'a Item)> {
         let listed = |(server, item): &(&ServerName, &Item)| {
             let id = ItemId { server: (*server).clone(), item: item.name.clone() };
-            let effect = self.policy.effect_of(&id, kind, &item.definition);
+            let effect = self.effect_of(&id, kind, &item.definition);
             self.could_permit(&id, kind, effect, front)
         };
         let lists = gathered.lists.iter();
@@ -153,7 +157,7 @@ impl Hub {
 
     /// About how many tokens the tools of a server cost a model that a caller at `front` talks to.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], front: Front) -> usize {
-        let views = tools.iter().map(|item| ToolView::new(&self.policy, server, item));
+        let views = tools.iter().map(|item| self.tool_view(server, item));
         let listed = |view: &ToolView| {
             self.could_permit(&view.id, Kind::Tool, view.effect, front)
                 && self.refuse_bad_schema(&view.id, &view.definition).is_ok()

@@ -1,11 +1,9 @@
 //! A tool as it is shown.
 
-use capstan_model::{CallError, Effect, ItemId, Kind, ServerName};
-use capstan_policy::Policy;
+use capstan_model::{CallError, Effect, ItemId};
 use capstan_wire::{Json, object};
 
 use super::InputSchema;
-use crate::ports::Item;
 
 /// Bytes of JSON that make about one token of a language model; an estimate, never a limit.
 const BYTES_PER_TOKEN: usize = 4;
@@ -28,12 +26,11 @@ pub struct ToolView {
 // === impl ToolView ===
 
 impl ToolView {
-    /// Looks at one line of a server's list.
-    pub fn new(policy: &Policy, server: &ServerName, item: &Item) -> Self {
-        let id = ItemId { server: server.clone(), item: item.name.clone() };
-        let definition = item.definition.clone();
+    /// A tool that does this.
+    pub(super) fn new(id: ItemId, effect: Effect, definition: &Json) -> Self {
+        let definition = definition.clone();
         Self {
-            effect: policy.effect_of(&id, Kind::Tool, &definition),
+            effect,
             description: object::get_string(&definition, "description").unwrap_or_default(),
             tokens: definition.len().div_ceil(BYTES_PER_TOKEN),
             id,
@@ -51,14 +48,18 @@ impl ToolView {
     /// # Errors
     /// What is wrong with them, or with the schema.
     pub fn check(&self, arguments: &Json) -> Result<(), CallError> {
-        let item = || self.id.to_string();
-        let schema = InputSchema::compile(&self.input_schema())
-            .map_err(|bad| CallError::Hidden { item: item(), reason: bad.to_string() })?;
-        schema.check(arguments).map_err(|misfit| CallError::InvalidArguments {
-            item: item(),
-            problem: misfit.to_string(),
-        })
+        check(&self.id, &self.definition, arguments)
     }
+}
+
+/// Validates arguments against the schema of their tool.
+pub(crate) fn check(id: &ItemId, definition: &Json, arguments: &Json) -> Result<(), CallError> {
+    let item = || id.to_string();
+    let schema = InputSchema::compile(&input_schema(definition))
+        .map_err(|bad| CallError::Hidden { item: item(), reason: bad.to_string() })?;
+    schema
+        .check(arguments)
+        .map_err(|misfit| CallError::InvalidArguments { item: item(), problem: misfit.to_string() })
 }
 
 /// The schema of a tool's arguments; one that is not given allows everything.

@@ -8,7 +8,7 @@ use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::record::Record;
-use crate::catalog::{Fact, find_public};
+use crate::catalog::{Fact, check_arguments, find_public};
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 use crate::{Call, Check};
@@ -65,13 +65,13 @@ pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
     match (call.target.kind, call.caller.front, hub.limits.check_arguments) {
         (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
         (Kind::Tool, Front::Gateway, Check::Yes) => {
-            hub.refuse_misfit(&id, &definition, &call.arguments())?;
+            check_arguments(&id, &definition, &call.arguments())?;
         }
         (Kind::Tool, Front::Gateway, Check::No) | (Kind::Resource | Kind::Prompt, ..) => {}
     }
     let effect = match &fact {
         Some(fact) => fact.effect,
-        None => hub.policy.effect_of(&id, call.target.kind, &definition),
+        None => hub.effect_of(&id, call.target.kind, &definition),
     };
     Ok(Resolved { id, effect, definition, fact, call })
 }
@@ -125,7 +125,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
     // A hint must not tell of what the caller is not shown.
     let shown = |item: &&Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
-        let effect = hub.policy.effect_of(&near, kind, &item.definition);
+        let effect = hub.effect_of(&near, kind, &item.definition);
         hub.could_permit(&near, kind, effect, call.caller.front)
     };
     let names = items.iter().filter(shown).map(|item| item.name.clone());

@@ -1,0 +1,76 @@
+//! What tools do, worked out once for each definition.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use capstan_model::{Effect, ItemId, Kind};
+use capstan_policy::Policy;
+use capstan_wire::Json;
+
+/// Effects by definition, so that a list that comes anew costs only what is new in it.
+///
+/// **Invariant:** all answers are those of one policy; a hub has no other.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    known: Mutex<HashMap<u64, Effect>>,
+    /// Keyed by chance, so that no server can choose definitions that are taken for each other.
+    hasher: RandomState,
+}
+
+/// Most definitions that are remembered; after that they are forgotten and begun anew.
+const MAX_KNOWN: usize = 20_000;
+
+// === impl Effects ===
+
+impl Effects {
+    /// What an item does.
+    pub(crate) fn of(&self, policy: &Policy, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
+        match kind {
+            // There is nothing to work out.
+            Kind::Resource | Kind::Prompt => return policy.effect_of(id, kind, definition),
+            Kind::Tool => {}
+        }
+        let key = self.hasher.hash_one((id, definition.as_bytes()));
+        if let Some(effect) = self.lock().get(&key) {
+            return *effect;
+        }
+        let effect = policy.effect_of(id, kind, definition);
+        let mut known = self.lock();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(key, effect);
+        effect
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Effect>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_policy::ServerPolicy;
+
+    use super::*;
+
+    fn effect(effects: &Effects, server: &str, tool: &str, description: &str) -> Effect {
+        let mut policy = Policy::default();
+        policy.servers.insert("own".parse().unwrap(), ServerPolicy::default());
+        let id = ItemId { server: server.parse().unwrap(), item: tool.to_owned() };
+        let text = format!(r#"{{"name":"{tool}","description":"{description}"}}"#);
+        effects.of(&policy, &id, Kind::Tool, &Json::parse(text).unwrap())
+    }
+
+    #[test]
+    fn another_definition_is_judged_anew_and_the_same_one_is_remembered() {
+        let effects = Effects::default();
+        assert_eq!(effect(&effects, "own", "thing", "Get it."), Effect::Read);
+        assert_eq!(effect(&effects, "own", "thing", "Delete it."), Effect::Write);
+        assert_eq!(effect(&effects, "own", "thing", "Get it."), Effect::Read);
+        assert_eq!(effects.lock().len(), 2);
+        // The same tool of a server that nothing is known of.
+        assert_eq!(effect(&effects, "other", "thing", "Get it."), Effect::Unknown);
+    }
+}

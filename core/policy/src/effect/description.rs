@@ -1,0 +1,355 @@
+//! What the description of a tool says: the verb that its first sentence begins with, the verbs
+//! joined to that one, and what later sentences tell about the tool.
+
+use super::foreign;
+use super::sentence::{lower, sentences, without_label};
+use super::words::{self, Form, Sense};
+
+/// What a description says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spoken {
+    /// The verb of the first sentence.
+    pub(super) head: Option<Head>,
+    /// A verb of change that goes with that one: "get or *update*".
+    pub(super) joined: Option<String>,
+    /// A change that a later sentence tells of.
+    pub(super) later: Option<String>,
+    /// Whether it says that nothing is changed.
+    pub(super) claims_read: bool,
+    /// Whether it speaks of a language in which anything can be said, changes included.
+    pub(super) speaks_sql: bool,
+}
+
+/// The verb of the first sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// How it is to be taken.
+    pub(super) does: Does,
+    /// The verb as it was written.
+    pub(super) word: String,
+}
+
+/// What a sentence says is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    /// Something is changed.
+    Writes,
+    /// Something happens.
+    Acts,
+    /// Something is changed, if this is a verb and no noun.
+    Thing,
+    /// Something is brought here.
+    Brings,
+    /// Something is read.
+    Reads,
+    /// A search or the like is made.
+    Looks,
+    /// Something is worked out.
+    Computes,
+    /// A picture is taken of what is on a page or a screen.
+    Pictures,
+}
+
+/// How a verb hangs together with the head.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// By nothing but verbs and joints: "list, create or close".
+    Chain,
+    /// There are other words in between.
+    Apart,
+}
+
+/// How many words the verb of the first sentence may be away.
+const MAX_BEFORE_HEAD: usize = 16;
+
+/// Words before a verb that say nothing: "This tool allows you to …".
+const LEAD_INS: &str = "this tool tools the a an that which use used using to for you your user users \
+    agent agents assistant model llm ai function command api endpoint method utility allows allow \
+    lets let helps help can will may it is be simple mcp server also please optionally and or \
+    description summary purpose important note step simply only claude able always either both \
+    deprecated beta experimental preferred primary main";
+
+/// What a later sentence begins with when it speaks of the tool.
+const ABOUT_ITSELF: &str = "this tool it also will then automatically optionally the function command \
+    operation action call can may be used to if needed and";
+
+/// Verbs that say nothing without their noun, and nouns with which they read.
+const LIGHT: &str = "perform run execute conduct do make initiate carry submit issue";
+const READING_NOUNS: &str = "search searches query queries lookup lookups analysis comparison \
+    calculation research";
+
+/// What is checked by clicking at it.
+const BOXES: &str = "checkbox checkboxes radio box boxes toggle";
+
+const NEGATIONS: &str = "not never without no cannot don't doesn't won't nor neither avoid instead \
+    isn't before after unless when once";
+
+/// Words that follow a noun.
+const AFTER_NOUNS: &str = "of in for from on with by and or , / that which to as at are is were";
+
+/// Verbs of change that later sentences use of what a tool takes: "Accepts a name".
+const TAKES: [&str; 8] =
+    ["accept", "enable", "handle", "appl", "combine", "follow", "extend", "authenticat"];
+
+/// Texts that say that nothing is changed.
+const CLAIMS: [&str; 14] = [
+    "read-only",
+    "read only",
+    "readonly",
+    "does not modify",
+    "doesn't modify",
+    "does not change",
+    "does not alter",
+    "without modifying",
+    "without changing",
+    "without altering",
+    "no side effects",
+    "nothing is changed",
+    "nothing is modified",
+    "never modifies",
+];
+
+/// Reads a description.
+pub(super) fn read(description: &str) -> Spoken {
+    let text = lower(description);
+    let sentences = sentences(without_label(&text));
+    let Some((first, rest)) = sentences.split_first() else { return Spoken::default() };
+    let head = head(first);
+    let mut spoken = Spoken {
+        joined: head.as_ref().and_then(|(at, _)| joined(first, *at)),
+        head: head.and_then(|(at, does)| Some(Head::new(does, first.get(at)?))),
+        later: later(first, rest),
+        claims_read: claims_read(&text),
+        speaks_sql: words::names_language(&text),
+    };
+    if spoken.head.is_none() {
+        match foreign::read(&text) {
+            Some(foreign::Said::Writes(word)) => spoken.head = Some(Head::new(Does::Writes, word)),
+            Some(foreign::Said::Reads(word)) => spoken.head = Some(Head::new(Does::Reads, word)),
+            None => {}
+        }
+    }
+    spoken
+}
+
+// === impl Head ===
+
+impl Head {
+    fn new(does: Does, word: &str) -> Self {
+        Self { does, word: word.to_owned() }
+    }
+}
+
+/// The verb of the first sentence, and where it stands.
+fn head(words: &[&str]) -> Option<(usize, Does)> {
+    let mut is_inside = false;
+    for (at, word) in words.iter().enumerate().take(MAX_BEFORE_HEAD) {
+        let before = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or_default();
+        let after = words.get(at + 1).copied().unwrap_or_default();
+        if is_lead_in(word, words.get(at + 1..).unwrap_or_default()) {
+            continue;
+        }
+        if words::tells(word) && (!is_inside || word.ends_with('s')) {
+            return Some((at, Does::Reads));
+        }
+        if let Some((sense, form)) = words::verb(word) {
+            let is_verb = match form {
+                Form::Base => !is_inside || matches!(before, "to" | "will" | "can" | "may"),
+                // "Records changes", but "Records of a person".
+                Form::Third if sense == Sense::Thing => {
+                    words::leads_to_object(after) || !(is_inside || among(AFTER_NOUNS, after))
+                }
+                Form::Third if sense == Sense::Looks => !is_inside || words::leads_to_object(after),
+                // Inside a sentence a plural is more likely than a verb.
+                Form::Third if is_inside => sense == Sense::Reads || words::leads_to_object(after),
+                Form::Third => true,
+                Form::Ing => before == "for",
+            };
+            if is_verb {
+                let rest = words.get(at + 1..).unwrap_or_default();
+                return Some((at, taken(word, sense, rest)));
+            }
+        }
+        is_inside = true;
+    }
+    None
+}
+
+/// Whether a word before the verb says nothing.
+fn is_lead_in(word: &str, rest: &[&str]) -> bool {
+    match word {
+        "enable" | "enables" => rest.iter().take(4).any(|word| *word == "to"),
+        "set" => rest.first() == Some(&"of"),
+        _ => {
+            let is_adverb = word.len() > 4 && word.ends_with("ly") && words::base(word).is_none();
+            is_adverb || among(LEAD_INS, word) || !word.starts_with(char::is_alphabetic)
+        }
+    }
+}
+
+/// How a verb at the head is to be taken.
+fn taken(word: &str, sense: Sense, rest: &[&str]) -> Does {
+    let stem = word.strip_suffix('s').unwrap_or(word);
+    if among(LIGHT, stem) && rest.iter().take(6).any(|word| among(READING_NOUNS, word)) {
+        return Does::Looks;
+    }
+    // Whoever checks a box does not look whether it is checked.
+    if stem == "check" && rest.iter().take(6).any(|word| among(BOXES, word)) {
+        return Does::Acts;
+    }
+    match sense {
+        Sense::Destroys | Sense::Writes => Does::Writes,
+        Sense::Acts | Sense::Brings if takes_picture(stem, rest) => Does::Pictures,
+        Sense::Acts => Does::Acts,
+        Sense::Thing => match rest.first() {
+            Some(next) if words::leads_to_object(next) => Does::Acts,
+            Some(_) | None => Does::Thing,
+        },
+        Sense::Brings => Does::Brings,
+        Sense::Reads | Sense::Looks => Does::Reads,
+        Sense::Computes => Does::Computes,
+    }
+}
+
+/// Whether it is a page or a screen that is pictured, and not a volume or a machine.
+fn takes_picture(verb: &str, rest: &[&str]) -> bool {
+    const SEEN: &str = "page webpage screen browser window element accessibility dom viewport tab \
+        desktop display app";
+    let has = |found: &dyn Fn(&str) -> bool| rest.iter().take(12).any(|word| found(word));
+    let is_picture = |word: &str| word.starts_with("screenshot") || word.starts_with("snapshot");
+    matches!(verb, "take" | "make" | "grab" | "capture" | "screenshot")
+        && (verb == "screenshot" || has(&is_picture))
+        && has(&|word| among(SEEN, word))
+}
+
+/// A verb of change that is joined to the head: "get or update", "finds a mail and marks it".
+fn joined(words: &[&str], head: usize) -> Option<String> {
+    let mut link = Link::Chain;
+    let is_third = words.get(head).is_some_and(|word| word.ends_with('s'));
+    let mut before = words.get(head).copied().unwrap_or_default();
+    for (at, word) in words.iter().enumerate().skip(head + 1) {
+        let is_joint = |word: &str| words::is_joint(word) || matches!(word, "," | "/" | "&");
+        let follows_joint = is_joint(before) || (before == "then") || (before == "also");
+        if follows_joint && !is_joint(word) && !is_negated(words, at) {
+            let next = words.get(at + 1).copied().unwrap_or_default();
+            if let Some((sense, form)) = words::verb(word)
+                // Verbs that are joined agree; else it is the plural of a noun.
+                && (form != Form::Third || is_third)
+                && is_joined_verb(word, (sense, form), next, link)
+            {
+                return Some((*word).to_owned());
+            }
+        }
+        let is_chained = is_joint(word) || (follows_joint && words::verb(word).is_some());
+        if !is_chained {
+            link = Link::Apart;
+        }
+        before = word;
+    }
+    stored(words, head)
+}
+
+/// "Scrapes a page *into* the knowledge base": what is read is kept.
+fn stored(words: &[&str], head: usize) -> Option<String> {
+    const KEPT: &str = "knowledge database memory index store storage workspace file files folder \
+        directory collection table disk clipboard";
+    let at = words.iter().skip(head).position(|word| *word == "into")?;
+    let target = words.iter().skip(head + at + 1).take(5).find(|word| among(KEPT, word))?;
+    Some(format!("into … {target}"))
+}
+
+fn is_joined_verb(word: &str, (sense, form): (Sense, Form), next: &str, link: Link) -> bool {
+    let is_chain = link == Link::Chain;
+    let has_object = words::leads_to_object(next);
+    match (sense, form) {
+        (Sense::Destroys | Sense::Writes, Form::Base) => {
+            is_chain || has_object || !words::is_noun_too(word)
+        }
+        (Sense::Destroys | Sense::Writes, Form::Third) => {
+            is_chain || has_object || matches!(next, "to" | "into")
+        }
+        (Sense::Acts | Sense::Thing, Form::Base) => is_chain || has_object,
+        (Sense::Acts | Sense::Thing, Form::Third) => has_object,
+        // Who waits for the end of something has begun it.
+        (Sense::Looks, Form::Base | Form::Third) => word.starts_with("wait"),
+        (_, Form::Ing) | (Sense::Brings | Sense::Reads | Sense::Computes, _) => false,
+    }
+}
+
+/// Whether the words before a place turn its meaning round.
+fn is_negated(words: &[&str], at: usize) -> bool {
+    let start = at.saturating_sub(4);
+    let near = words.get(start..at).unwrap_or_default();
+    near.iter().any(|word| among(NEGATIONS, word))
+}
+
+/// A change that a sentence after the first tells of the tool itself.
+fn later(first: &[&str], rest: &[Vec<&str>]) -> Option<String> {
+    if let Some(word) = passive(first) {
+        return Some(word);
+    }
+    for words in rest {
+        if let Some(word) = about_itself(words).or_else(|| passive(words)) {
+            return Some(word);
+        }
+    }
+    None
+}
+
+fn about_itself(words: &[&str]) -> Option<String> {
+    let is_filler = |word: &&str| among(ABOUT_ITSELF, word) || word.ends_with("ly");
+    let at = words.iter().position(|word| !is_filler(word))?;
+    let word = words.get(at)?;
+    let (sense, form) = words::verb(word)?;
+    let rest = words.get(at + 1..).unwrap_or_default();
+    if taken(word, sense, rest) == Does::Looks {
+        return None;
+    }
+    if TAKES.iter().any(|verb| word.starts_with(verb)) {
+        return None;
+    }
+    let names_itself = words.iter().take(at).any(|word| !matches!(*word, "if" | "to" | "and"));
+    let next = words.get(at + 1).copied().unwrap_or_default();
+    let is_told = match form {
+        // Imperatives of later sentences speak to the reader.
+        Form::Base => names_itself,
+        Form::Third => names_itself || words::leads_to_object(next),
+        Form::Ing => false,
+    };
+    (is_told && sense.is_change() && !is_negated(words, at)).then(|| (*word).to_owned())
+}
+
+/// "A file will be *created*"; "a *destructive* operation".
+fn passive(words: &[&str]) -> Option<String> {
+    let at = words.windows(2).position(|pair| pair == ["will", "be"]);
+    let participle = at.and_then(|at| words.get(at + 2)).filter(|word| is_change(word));
+    let destructive = || {
+        let at = words.iter().position(|word| *word == "destructive")?;
+        (!is_negated(words, at)).then_some(())?;
+        words.get(at)
+    };
+    participle.or_else(destructive).map(|word| (*word).to_owned())
+}
+
+/// Whether a participle is one of change.
+fn is_change(participle: &str) -> bool {
+    let stem = match participle {
+        "written" | "overwritten" | "sent" | "sold" => return true,
+        _ => participle.strip_suffix("ed").unwrap_or_default(),
+    };
+    let sense = words::base(stem).or_else(|| words::base(&format!("{stem}e")));
+    sense.is_some_and(Sense::is_change)
+}
+
+fn claims_read(text: &str) -> bool {
+    CLAIMS.iter().any(|claim| {
+        let Some((before, after)) = text.split_once(claim) else { return false };
+        // A tool that is switched off in a read-only mode is no read.
+        let is_mode = after.trim_start().starts_with("mode");
+        !is_mode && !before.ends_with("not ") && !before.ends_with("not a ")
+    })
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
+}

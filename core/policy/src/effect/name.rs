@@ -1,0 +1,224 @@
+//! What the name of a tool says: which verb leads it, and which others are in it.
+
+use super::words::{self, Form, Sense};
+
+/// What a name says about the effect, before anything else is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It has a verb that takes something away.
+    Destroys(String),
+    /// It has a verb of change where a verb belongs.
+    Writes(String),
+    /// It begins with a word that acts, or that has something happen.
+    Acts(String),
+    /// It begins with a verb that is a noun as often, and has no other.
+    Thing(String),
+    /// Such a verb is in it, but not where it begins: `secret_key`.
+    Noun(String),
+    /// A thing, or a word that acts, and at the end a verb that reads: `issue_read`.
+    ThingRead(String),
+    /// It reads, but has a verb of change in it, too.
+    Torn(String, String),
+    /// It brings something here.
+    Brings(String),
+    /// It begins with a verb that reads and is nothing else.
+    Reads(String),
+    /// It begins with a word that reads if it is a verb, or ends with it.
+    Looks(String),
+    /// It works something out.
+    Computes(String),
+    /// It has no verb.
+    Nothing,
+    /// It cannot be read for sure.
+    Odd,
+}
+
+/// Longest name that is looked at; the protocol wants at most 128 characters.
+const MAX_NAME: usize = 160;
+
+/// Words that ask, where a name begins with them: `is_valid`.
+const QUESTIONS: [&str; 7] = ["is", "has", "does", "can", "which", "who", "what"];
+
+/// Last words of names that begin with an object: `run_list`.
+const LAST_READS: [&str; 10] =
+    ["get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status"];
+
+/// Reads a name.
+pub(super) fn read(name: &str) -> Said {
+    // Letters of other scripts can look like ours and are not.
+    if name.chars().any(|c| c.is_alphabetic() && !c.is_ascii()) || name.len() > MAX_NAME {
+        let tokens = tokens(name.chars().take(MAX_NAME));
+        return change(&tokens).unwrap_or(Said::Odd);
+    }
+    let tokens = tokens(name.chars());
+    change(&tokens).unwrap_or_else(|| without_change(&tokens))
+}
+
+/// Splits at everything that is no letter, and where a capital begins a word.
+pub(super) fn tokens(name: impl Iterator<Item = char>) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let chars: Vec<char> = name.collect();
+    for (at, c) in chars.iter().enumerate() {
+        if !c.is_ascii_alphabetic() {
+            tokens.push(std::mem::take(&mut word));
+            continue;
+        }
+        let before = at.checked_sub(1).and_then(|at| chars.get(at));
+        let after = chars.get(at + 1);
+        let is_start = c.is_ascii_uppercase()
+            && (before.is_some_and(char::is_ascii_lowercase)
+                || after.is_some_and(char::is_ascii_lowercase));
+        if is_start {
+            tokens.push(std::mem::take(&mut word));
+        }
+        word.push(c.to_ascii_lowercase());
+    }
+    tokens.push(word);
+    tokens.retain(|token| !token.is_empty());
+    tokens
+}
+
+/// What the verbs of change say, if there are any.
+fn change(tokens: &[String]) -> Option<Said> {
+    let sense = |token: &String| change_in(token);
+    let destroying = tokens.iter().find(|token| sense(token) == Some(Sense::Destroys));
+    if let Some(token) = destroying {
+        return Some(Said::Destroys(token.clone()));
+    }
+    if let Some(joined) = joined(tokens) {
+        return Some(Said::Writes(joined.to_owned()));
+    }
+    let (at, token) =
+        tokens.iter().enumerate().find(|(_, token)| sense(token) == Some(Sense::Writes))?;
+    let leading = tokens.iter().take(at).find_map(|token| Some((token, words::base(token)?)));
+    match leading {
+        Some((reading, Sense::Reads)) if !shows_to_people(tokens, reading) => {
+            Some(Said::Torn(reading.clone(), token.clone()))
+        }
+        Some((reading, Sense::Looks)) if at + 1 < tokens.len() => {
+            Some(Said::Torn(reading.clone(), token.clone()))
+        }
+        Some(_) | None => Some(Said::Writes(token.clone())),
+    }
+}
+
+/// The sense of a word that changes something, with what is glued to it.
+fn change_in(token: &str) -> Option<Sense> {
+    match words::verb(token) {
+        Some((sense, Form::Base)) => Some(sense),
+        // `deletes_file` is rare, and what else could it be?
+        Some((Sense::Destroys, Form::Third)) if token != "drops" && token != "kills" => {
+            Some(Sense::Destroys)
+        }
+        Some((_, Form::Third | Form::Ing)) => None,
+        None => words::glued(token).map(|(_, sense)| sense),
+    }
+}
+
+/// A verb of change after `and` or `or`: `get_or_create`, `read_and_mark`.
+fn joined(tokens: &[String]) -> Option<&str> {
+    let pairs = tokens.iter().zip(tokens.iter().skip(1));
+    pairs.filter(|(joint, _)| words::is_joint(joint)).find_map(|(_, word)| {
+        let sense = change_in(word)?;
+        let changes = matches!(sense, Sense::Writes | Sense::Acts | Sense::Thing);
+        changes.then_some(word.as_str())
+    })
+}
+
+/// `show_message` shows nothing to the caller.
+fn shows_to_people(tokens: &[String], verb: &str) -> bool {
+    let mut rest = tokens.iter().skip_while(|token| *token != verb);
+    matches!(verb, "show" | "display") && rest.nth(1).is_some_and(|w| words::is_shown_to_people(w))
+}
+
+/// What a name without verbs of change says.
+fn without_change(tokens: &[String]) -> Said {
+    if let Some(first) = tokens.first().filter(|first| QUESTIONS.contains(&first.as_str())) {
+        return Said::Looks(first.clone());
+    }
+    let verbs: Vec<(usize, &String, Sense)> = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, token)| Some((at, token, words::base(token)?)))
+        .collect();
+    let Some((at, first, sense)) = verbs.first().copied() else { return Said::Nothing };
+    let last = verbs.last().filter(|(last, _, _)| *last > at && *last + 1 == tokens.len());
+    let is_read = |sense| matches!(sense, Sense::Reads | Sense::Looks);
+    match sense {
+        Sense::Destroys | Sense::Writes => Said::Writes(first.clone()),
+        Sense::Acts => match last {
+            Some((_, last, _)) if LAST_READS.contains(&last.as_str()) => {
+                Said::ThingRead((*last).clone())
+            }
+            Some(_) | None => Said::Acts(first.clone()),
+        },
+        Sense::Thing => match last {
+            Some((_, last, sense)) if is_read(*sense) => Said::ThingRead((*last).clone()),
+            Some((_, last, Sense::Acts)) => Said::Acts((*last).clone()),
+            Some(_) | None if at > 0 => Said::Noun(first.clone()),
+            Some(_) | None => Said::Thing(first.clone()),
+        },
+        Sense::Brings => Said::Brings(first.clone()),
+        Sense::Reads if shows_to_people(tokens, first) => Said::Acts(first.clone()),
+        Sense::Reads => Said::Reads(first.clone()),
+        Sense::Looks => {
+            let next = tokens.get(at + 1).map(String::as_str);
+            match (first.as_str(), next, last) {
+                ("check", Some("in" | "out"), _) => Said::Writes(first.clone()),
+                (_, _, Some((_, last, Sense::Acts | Sense::Thing))) => {
+                    Said::Torn(first.clone(), (*last).clone())
+                }
+                _ => Said::Looks(first.clone()),
+            }
+        }
+        Sense::Computes => Said::Computes(first.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_where_words_begin() {
+        let split = |name: &str| tokens(name.chars()).join(" ");
+        assert_eq!(split("getHTTPStatus_v2-list.all"), "get http status v list all");
+        assert_eq!(split("NPMDeps"), "npm deps");
+        assert_eq!(split("__"), "");
+    }
+
+    #[test]
+    fn a_name_is_read_by_the_verb_that_leads_it() {
+        let own = str::to_owned;
+        let table = [
+            ("get_invoice", Said::Reads(own("get"))),
+            ("acme_fetch_rows", Said::Reads(own("fetch"))),
+            ("invoices_list", Said::Looks(own("list"))),
+            ("is_open", Said::Looks(own("is"))),
+            ("note_read", Said::ThingRead(own("read"))),
+            ("run_list", Said::ThingRead(own("list"))),
+            ("run_query", Said::Acts(own("run"))),
+            ("mark_mail_read", Said::Acts(own("mark"))),
+            ("get_or_create_user", Said::Writes(own("create"))),
+            ("fetch_and_star", Said::Writes(own("star"))),
+            ("list_add", Said::Writes(own("add"))),
+            ("get_merge_request", Said::Torn(own("get"), own("merge"))),
+            ("query_run", Said::Torn(own("query"), own("run"))),
+            ("check_in", Said::Writes(own("check"))),
+            ("get_delete", Said::Destroys(own("delete"))),
+            ("deletefile", Said::Destroys(own("deletefile"))),
+            ("list_deleted_files", Said::Looks(own("list"))),
+            ("pin_message", Said::Thing(own("pin"))),
+            ("secret_key", Said::Noun(own("key"))),
+            ("weather", Said::Nothing),
+            ("", Said::Nothing),
+            ("g\u{435}t_user", Said::Odd),
+            ("g\u{435}t_delete", Said::Destroys(own("delete"))),
+        ];
+        for (name, expected) in table {
+            assert_eq!(read(name), expected, "{name}");
+        }
+        assert_eq!(read(&"get_".repeat(10_000)), Said::Odd);
+    }
+}

@@ -1,0 +1,286 @@
+//! What the verbs of names and descriptions say about an effect.
+//!
+//! The tables hold the English of programming interfaces in base forms; [`verb`] finds the other
+//! forms. What is a verb of change in one product and a noun in the next is never listed as a
+//! reading verb.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What a word does where it is a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sense {
+    /// Takes something away for good.
+    Destroys,
+    /// Changes something, and is hardly ever anything but a verb.
+    Writes,
+    /// Changes something, or has something happen; not always a verb.
+    Acts,
+    /// A noun of many interfaces that is also a verb of change: `post`, `label`, `release`.
+    Thing,
+    /// Brings something here, and may leave it in a file.
+    Brings,
+    /// Reads, and is nothing but a verb.
+    Reads,
+    /// Reads; as a noun it is not rare: `list`, `search`.
+    Looks,
+    /// Works something out of its own arguments.
+    Computes,
+}
+
+/// How a verb is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `create`
+    Base,
+    /// `creates`
+    Third,
+    /// `creating`
+    Ing,
+}
+
+const DESTROYS: &str = "delete remove drop destroy wipe kill purge erase truncate terminate \
+    uninstall unlink revoke shred nuke evict expunge obliterate rm rmdir del discard trash prune \
+    eradicate annihilate forget deprovision";
+
+const WRITES: &str = "create add insert update modify edit write append prepend upsert rename \
+    replace send resend publish unpublish deploy redeploy undeploy execute exec eval evaluate \
+    invoke install reinstall upgrade downgrade assign unassign reassign enable disable activate \
+    deactivate reactivate approve reject accept decline deny merge rebase apply reapply upload \
+    save move relocate grant subscribe unsubscribe follow unfollow invite join leave register \
+    unregister deregister enroll login logout signin signup signout authenticate authorize \
+    authorise configure reconfigure initialize initialise init bootstrap setup provision migrate \
+    restore rollback revert undo redo reset restart reboot shutdown pause resume suspend unsuspend \
+    cancel abort submit resubmit reply respond react upvote downvote vote unarchive lock unlock \
+    unpin mute unmute unblock ban unban kick hide unhide unstar unlike unwatch close reopen \
+    finalize finalise verify assert confirm pay buy sell purchase refund withdraw deposit mint \
+    burn swap stake unstake borrow lend repay void click doubleclick tap swipe press fill drag \
+    hover scroll navigate goto attach detach reattach connect disconnect reconnect bind unbind \
+    mount unmount associate disassociate dissociate ingest import reimport sync synchronize \
+    synchronise resync stage unstage clone duplicate amend squash untag unlabel annotate unmark \
+    unflag unset toggle adjust increase decrease increment decrement extend shrink resize rotate \
+    spawn boot halt emit broadcast notify dial reschedule unschedule reserve rent allocate \
+    deallocate acquire claim redeem unshare delegate escalate dismiss snooze acknowledge ack \
+    silence unsilence promote demote drain cordon uncordon taint untaint autoscale vacuum reindex \
+    invalidate unload reload inject override overwrite rewrite refactor reformat fix autofix \
+    repair heal paste unzip zip compress decompress combine concatenate chmod chown mkdir touch \
+    cp mv remember memorize memorise persist finetune manage handle orchestrate automate emulate \
+    fulfill dispatch enqueue dequeue requeue retry rerun replay regenerate recreate rebuild \
+    transfer impersonate elevate arm disarm rollout quarantine isolate whitelist blacklist \
+    allowlist denylist alter tweet retweet reblog repost bookmark unbookmark favorite unfavorite \
+    favourite unfavourite befriend unfriend autofill renew expire onboard offboard populate clear \
+    reconcile cleanup unroute typing keydown keyup checkin unfreeze freeze thaw defragment \
+    customize customise restock reroute split unmerge unsend reclaim \
+    escrow liquidate airdrop rewire repoint scaffold crop operate reorder rearrange flip trim \
+    crear criar eliminar borrar excluir enviar envia cria actualizar atualizar modificar editar \
+    agregar adicionar uncheck prioritize prioritise reprioritize reprioritise unresolve";
+
+const ACTS: &str = "run set mark start stop open switch select choose pick focus trigger launch \
+    put share forward redirect refresh generate compose make render compile print turn mock \
+    highlight copy checkout go train debug begin finish skip enter wake sleep dim cut enforce \
+    interact conduct initiate speak say continue advance proceed flush draw paint transform \
+    optimize optimise organize organise take grab mutate perform do track intercept unpack \
+    pack maintain implement engage tune serve enrich visualize visualise produce plot evolve triage \
+    transition";
+
+const THINGS: &str = "post comment star fork tag label release commit push pull request log record \
+    note schedule order book trade report issue patch archive block sign charge invoice bridge link \
+    route stash flag scale email message mail chat index cache review test scan backup job task \
+    plan draft bid offer answer type key map document mirror proxy tunnel host stream bet stub audit \
+    process call build change place control design play step rate like watch pin complete end \
+    batch attachment snapshot ask fine seed rank vote hold feature back queue pipe \
+    store resolve";
+
+const BRINGS: &str = "download export load capture screenshot dump";
+
+const READS: &str = "get fetch read retrieve describe find lookup inspect examine whoami tail cat \
+    ls peek obtain identify discover enumerate summarize summarise explain analyze analyse compare \
+    detect recommend suggest locate explore show display browse count see geocode diagnose \
+    investigate introspect observe recall";
+
+const LOOKS: &str = "list search query view check status diff preview monitor poll ping research \
+    scrape crawl wait info details stats overview history access look";
+
+const COMPUTES: &str = "calculate compute convert translate encode decode hash parse format \
+    tokenize tokenise extract subtract multiply divide validate lint minify beautify decompile \
+    disassemble simulate solve score classify estimate predict forecast measure determine echo \
+    think";
+
+/// Languages in which anything can be said, and what understands them.
+const LANGUAGES: &str = "sql cypher graphql mutation sparql gremlin athena clickhouse snowflake bigquery \
+    redshift databricks influx postgres mysql mariadb sqlite duckdb mongo oracle neo4j cassandra \
+    database";
+
+/// Verbs that only say that something comes back; they open descriptions, not names.
+const TELLS: &str = "return provide give tell contain";
+
+/// Verbs of change that are also nouns, so that `get_merge_request` is no merge.
+const NOUNS_TOO: &str = "merge apply update import login transfer purchase refund deposit stake \
+    lock vote reply invite upgrade swap claim rollout press follow setup clone sync override \
+    bookmark favorite favourite tweet mint replay split restore duplicate burn stage close buy sell leave";
+
+/// Words after which a name may go on with a second verb.
+const JOINTS: &str = "and or then nor plus";
+
+/// Words that come between a verb and what it acts on.
+const LEADS: &str = "a an the it its them this that these those all new your my their one each \
+    every any his her our into multiple existing";
+
+static SENSES: LazyLock<HashMap<&'static str, Sense>> = LazyLock::new(|| {
+    let tables = [
+        // The first table that has a word wins.
+        (DESTROYS, Sense::Destroys),
+        (WRITES, Sense::Writes),
+        (ACTS, Sense::Acts),
+        (THINGS, Sense::Thing),
+        (BRINGS, Sense::Brings),
+        (READS, Sense::Reads),
+        (LOOKS, Sense::Looks),
+        (COMPUTES, Sense::Computes),
+    ];
+    let mut senses = HashMap::new();
+    for (words, sense) in tables {
+        for word in words.split_whitespace() {
+            senses.entry(word).or_insert(sense);
+        }
+    }
+    senses
+});
+
+// === impl Sense ===
+
+impl Sense {
+    /// Whether the verb, being one, changes something for sure.
+    pub(super) fn is_change(self) -> bool {
+        matches!(self, Self::Destroys | Self::Writes)
+    }
+}
+
+/// The sense of a base form.
+pub(super) fn base(word: &str) -> Option<Sense> {
+    SENSES.get(word).copied()
+}
+
+/// The sense of a verb in any form but the participle of the past, which is an adjective more often
+/// than not: `list_deleted_files` deletes nothing.
+pub(super) fn verb(word: &str) -> Option<(Sense, Form)> {
+    if let Some(sense) = base(word) {
+        return Some((sense, Form::Base));
+    }
+    if let Some(stem) = word.strip_suffix("ies") {
+        return base(&format!("{stem}y")).map(|sense| (sense, Form::Third));
+    }
+    if let Some(stem) = word.strip_suffix('s') {
+        let sense = base(stem).or_else(|| base(stem.strip_suffix('e')?));
+        return sense.map(|sense| (sense, Form::Third));
+    }
+    let stem = word.strip_suffix("ing")?;
+    let sense = base(stem).or_else(|| base(&format!("{stem}e"))).or_else(|| {
+        let last = stem.chars().last()?;
+        let short = stem.strip_suffix(last)?;
+        short.ends_with(last).then(|| base(short))?
+    });
+    sense.map(|sense| (sense, Form::Ing))
+}
+
+/// Whether a word only says that something comes back.
+pub(super) fn tells(word: &str) -> bool {
+    let stem = word.strip_suffix('s').unwrap_or(word);
+    among(TELLS, stem)
+}
+
+/// Whether a text, in lower case, speaks of a language in which anything can be said.
+pub(super) fn names_language(text: &str) -> bool {
+    LANGUAGES.split_whitespace().any(|language| text.contains(language))
+}
+
+/// Whether a word is the kind of thing that is shown to somebody, and not to the caller.
+pub(super) fn is_shown_to_people(word: &str) -> bool {
+    let shown = "message notification alert dialog toast popup window banner overlay panel menu";
+    among(shown, word)
+}
+
+/// Whether a verb of change is also a noun.
+pub(super) fn is_noun_too(word: &str) -> bool {
+    among(NOUNS_TOO, word)
+}
+
+/// Whether a second verb may follow.
+pub(super) fn is_joint(word: &str) -> bool {
+    among(JOINTS, word)
+}
+
+/// Whether the word before it was a verb, if it could be one.
+pub(super) fn leads_to_object(word: &str) -> bool {
+    among(LEADS, word)
+}
+
+/// A verb of change at the beginning of a word that was written without separators: `deletefile`.
+pub(super) fn glued(word: &str) -> Option<(&'static str, Sense)> {
+    const DESTROYING: [&str; 7] =
+        ["delete", "remove", "destroy", "erase", "purge", "uninstall", "terminate"];
+    const WRITING: [&str; 8] =
+        ["create", "update", "insert", "write", "upload", "rename", "execute", "modify"];
+    // Participles and the names of doers are no verbs.
+    let others = ["", "d", "r", "rs", "ion", "ions", "able", "ing", "s"];
+    let is_verb = |verb: &&&str| {
+        let rest = word.strip_prefix(**verb).unwrap_or_default();
+        !others.contains(&rest)
+    };
+    let starts = |verb: &&&'static str| word.starts_with(**verb);
+    let find = |list: &'static [&'static str]| list.iter().filter(starts).find(is_verb).copied();
+    find(&DESTROYING)
+        .map(|verb| (verb, Sense::Destroys))
+        .or_else(|| find(&WRITING).map(|verb| (verb, Sense::Writes)))
+}
+
+/// Every verb that takes something away, for those who test with them.
+#[cfg(test)]
+pub(super) fn destroying() -> impl Iterator<Item = &'static str> {
+    DESTROYS.split_whitespace()
+}
+
+/// Every verb that changes something for sure, for those who test with them.
+#[cfg(test)]
+pub(super) fn writing() -> impl Iterator<Item = &'static str> {
+    WRITES.split_whitespace()
+}
+
+fn among(list: &str, word: &str) -> bool {
+    !word.is_empty() && list.split_whitespace().any(|one| one == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_found_and_participles_are_not() {
+        let table = [
+            ("create", Some((Sense::Writes, Form::Base))),
+            ("creates", Some((Sense::Writes, Form::Third))),
+            ("creating", Some((Sense::Writes, Form::Ing))),
+            ("modifies", Some((Sense::Writes, Form::Third))),
+            ("fetches", Some((Sense::Reads, Form::Third))),
+            ("getting", Some((Sense::Reads, Form::Ing))),
+            ("runs", Some((Sense::Acts, Form::Third))),
+            ("deleted", None),
+            ("starred", None),
+            ("s", None),
+            ("ing", None),
+            ("", None),
+        ];
+        for (word, expected) in table {
+            assert_eq!(verb(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn verbs_are_found_in_words_without_separators() {
+        assert_eq!(glued("deletefile"), Some(("delete", Sense::Destroys)));
+        assert_eq!(glued("updateuser"), Some(("update", Sense::Writes)));
+        for word in ["deleted", "creator", "writers", "insertion", "writable", "get", ""] {
+            assert_eq!(glued(word), None, "{word}");
+        }
+    }
+}
