@@ -103,7 +103,12 @@ impl Hub {
         caller: &Caller,
         name: &str,
     ) -> Result<(ItemId, Item), CallError> {
-        let call = Call::new(caller.clone(), Target::prompt(name), None);
+        self.find(caller, Target::prompt(name)).await
+    }
+
+    /// The tool or prompt that is meant; connects to its server, and to no other.
+    pub async fn find(&self, caller: &Caller, target: Target) -> Result<(ItemId, Item), CallError> {
+        let call = Call::new(caller.clone(), target, None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok((ItemId { server, item: item.name.clone() }, item))
     }
@@ -129,10 +134,16 @@ impl Hub {
 
     /// The items that a name may stand for: first the one that was given this name towards clients
     /// and models, then the one that the name spells.
+    ///
+    /// A target that names its server stands for one item only.
     pub fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
-        let given = self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
+        let exact = target.id();
+        let is_exact = exact.is_some();
+        let names = &self.catalog.names;
+        let given = exact.or_else(|| names.resolve(target.kind, Alphabet::Usual, &target.name));
         let first = given.clone();
-        let spelled = std::iter::once_with(move || self.id_of(&target.name));
+        let spelled =
+            std::iter::once_with(move || if is_exact { None } else { self.id_of(&target.name) });
         let spelled = spelled.flatten().filter(move |id| Some(id) != first.as_ref());
         given.into_iter().chain(spelled)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
-use capstan_model::{CallError, ErrorCode, Kind, Target};
+use capstan_model::{CallError, ErrorCode, ItemId, Kind, Target};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
@@ -191,19 +191,20 @@ impl Way {
 
     /// What the hub is to look for.
     async fn target(&self) -> Result<Target, Fault> {
-        let name = match (&self.client.view, self.kind) {
-            (View::One(server), Kind::Tool | Kind::Prompt) => format!("{server}__{}", self.name),
-            (View::One(server), Kind::Resource) => format!("{server}:{}", self.name),
-            (View::All, Kind::Tool | Kind::Prompt) => self.name.clone(),
+        let id = match (&self.client.view, self.kind) {
+            (View::All, Kind::Tool | Kind::Prompt) => {
+                return Ok(Target::spelled(self.kind, self.name.clone()));
+            }
+            (View::One(server), _) => ItemId { server: server.clone(), item: self.name.clone() },
             (View::All, Kind::Resource) => {
                 let located = self.gateway.locate(&self.client, &self.name).await;
-                let Some((server, uri)) = located else {
+                let Some((server, item)) = located else {
                     return Err(Fault::no_such(self.kind, &self.name, self.client.revision));
                 };
-                format!("{server}:{uri}")
+                ItemId { server, item }
             }
         };
-        Ok(Target { kind: self.kind, name })
+        Ok(Target::exact(self.kind, id))
     }
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.

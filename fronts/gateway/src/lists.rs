@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use capstan_hub::catalog::{Alphabet, Gathered, Patience};
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Front, ItemId, Kind, ServerName};
+use capstan_model::{Front, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
 
 use crate::client::{Client, View};
@@ -239,11 +239,14 @@ impl Gateway {
         client: &Client,
         name: &str,
     ) -> Option<(ServerName, String)> {
-        let name = match &client.view {
-            View::One(server) => format!("{server}__{name}"),
-            View::All => name.to_owned(),
+        let target = match &client.view {
+            View::One(server) => Target::exact(
+                Kind::Prompt,
+                ItemId { server: server.clone(), item: name.to_owned() },
+            ),
+            View::All => Target::prompt(name),
         };
-        let (id, _) = self.hub.find_prompt(&client.caller, &name).await.ok()?;
+        let (id, _) = self.hub.find(&client.caller, target).await.ok()?;
         Some((id.server, id.item))
     }
 

@@ -1,0 +1,8 @@
+//! The methods of the gateway, without a face: what clients of either era get from servers that
+//! do as they are told.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod world;
+
+mod names;
