@@ -242,8 +242,12 @@ impl Backend for Server {
         .boxed()
     }
 
-    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
-        async { self.session().await?.errand(errand).await }.boxed()
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        async move { self.session().await?.errand(errand, operator).await }.boxed()
     }
 
     fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {

@@ -140,8 +140,13 @@ impl Session {
     }
 
     /// Asks something that is neither a call nor a list.
-    pub(crate) async fn errand(&self, errand: &Errand) -> Result<Json, CallError> {
+    pub(crate) async fn errand(
+        &self,
+        errand: &Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> Result<Json, CallError> {
         let params = match errand {
+            Errand::Task(method, params) => return self.task(method, params, operator).await,
             Errand::Subscribe(uri) if self.modern => {
                 self.watch_resource(uri).await;
                 return Ok(Json::empty_object());
@@ -159,9 +164,31 @@ impl Session {
                 compose::object(&[("uri", &compose::string(uri))])
             }
             Errand::Level(level) => compose::object(&[("level", &compose::string(level))]),
-            Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
+            Errand::Complete(params) => params.clone(),
         };
-        match self.ask(errand.method(), &params).await? {
+        self.result(self.ask(errand.method(), &params).await?)
+    }
+
+    /// Asks something about a task, on behalf of whoever it belongs to.
+    async fn task(
+        &self,
+        method: &str,
+        params: &Json,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> Result<Json, CallError> {
+        let Some(operator) = operator else {
+            return self.result(self.ask(method, params).await?);
+        };
+        let id = self.connection.next_id();
+        let params = self.with_meta(params, id, &*operator)?;
+        let (limit, operator) = (self.settings.timeout, Some(operator));
+        let request = Request { id, method, params: &params, limit, operator };
+        let reply = self.connection.request(request).await;
+        self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
+    }
+
+    fn result(&self, reply: Reply) -> Result<Json, CallError> {
+        match reply {
             Reply::Result(result) => Ok(result),
             Reply::Error(error) => Err(self.refused(&error)),
         }
@@ -186,6 +213,7 @@ impl Session {
 
     /// Asks for something that is no call of anybody, such as a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
+        let params = &without_token(params);
         let params = if self.modern {
             let meta = self.modern_meta_over(params);
             object::with_member(params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
@@ -218,7 +246,7 @@ impl Session {
         if self.capability("completions").is_none() {
             return Ok(Vec::new());
         }
-        let result = self.errand(&Errand::Complete(typing.params())).await?;
+        let result = self.errand(&Errand::Complete(typing.params()), None).await?;
         Ok(Typing::values(&result))
     }
 
@@ -255,10 +283,7 @@ impl Session {
             listing::read(self, Listing::Tools).await?;
             reply = self.send_once(ticket, params, operator).await?;
         }
-        match reply {
-            Reply::Result(result) => Ok(result),
-            Reply::Error(error) => Err(self.refused(&error)),
-        }
+        self.result(reply)
     }
 
     async fn send_once(
@@ -383,6 +408,17 @@ impl Session {
 enum MayRun {
     Yes,
     No,
+}
+
+/// Without the token by which a client knows its request: to the server it would be somebody
+/// else's, or nobody's.
+fn without_token(params: &Json) -> Json {
+    let meta = object::get(params, "_meta");
+    let bare = meta
+        .filter(|meta| object::get(meta, protocol::META_PROGRESS).is_some())
+        .and_then(|meta| object::without_member(&meta, protocol::META_PROGRESS).ok())
+        .and_then(|meta| object::with_member(params, "_meta", &meta).ok());
+    bare.unwrap_or_else(|| params.clone())
 }
 
 fn is_input_required(result: &Json) -> bool {

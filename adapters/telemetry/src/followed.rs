@@ -78,8 +78,12 @@ impl Backend for Followed {
         self.server.complete(typing)
     }
 
-    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
-        self.server.errand(errand)
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        self.server.errand(errand, operator)
     }
 
     fn stderr(&self) -> Vec<String> {

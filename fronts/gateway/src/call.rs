@@ -14,8 +14,9 @@ use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
-use crate::operator::{Around, ClientOperator, META_LEVEL};
+use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
+use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
 
 /// One call on its way.
@@ -29,6 +30,8 @@ struct Way {
     part: Part,
     /// For modern clients, a digest of the call.
     call: Option<String>,
+    /// What a client of 2025-11-25 says that wants a task.
+    task: Option<Json>,
 }
 
 /// Takes a call.
@@ -39,9 +42,14 @@ pub(crate) fn call(
     kind: Kind,
     params: Option<Json>,
 ) -> Exchange {
-    let params = params.unwrap_or_else(Json::empty_object);
-    let [name, state, responses] =
-        object::peek(&params, [kind.name_key(), "requestState", "inputResponses"]);
+    let mut params = params.unwrap_or_else(Json::empty_object);
+    let [name, state, responses, mut task] =
+        object::peek(&params, [kind.name_key(), "requestState", "inputResponses", "task"]);
+    if task.is_some() && client.revision != Revision::V2025_11_25 {
+        // It means nothing in the words of this client, and must not mean anything to a server.
+        task = None;
+        params = object::without_member(&params, "task").unwrap_or(params);
+    }
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
         let message = format!("`{}` must be a string", kind.name_key());
         return Exchange::fault(id, Fault::invalid(message));
@@ -60,6 +68,7 @@ pub(crate) fn call(
         params,
         part: Part::First,
         call,
+        task,
     };
     match (way.call.clone(), state) {
         (Some(call), Some(state)) => {
@@ -125,8 +134,7 @@ impl Way {
 
     fn start(self, id: RequestId) -> Exchange {
         let (events, coming_out) = mpsc::channel(EVENTS);
-        let hub = &self.gateway.hub;
-        let around = Around { patience: hub.limits.question_wait, servers: hub.backends.len() };
+        let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
         let (client, coming) = (Arc::clone(&self.client), self.coming());
@@ -170,7 +178,7 @@ impl Way {
             Err(error) => Ending::failed(error),
         });
         match result {
-            Ok(screened) => Ok(self.deliver(&screened, &operator)),
+            Ok(screened) => self.deliver(&screened, &operator),
             Err(error) => self.fail(&error, &operator),
         }
     }
@@ -219,9 +227,13 @@ impl Way {
     }
 
     /// The result, in the client's revision.
-    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Payload {
+    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Result<Payload, Fault> {
         let (result, shape) = (screened.result(), screened.shape());
-        match &self.call {
+        let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
+        if let Some(task) = task {
+            return Ok(Payload::from(task));
+        }
+        Ok(match &self.call {
             None if shape.odd_structure => {
                 // A client before 2026-07-28 takes nothing but an object there; the text is left.
                 let plain = object::without_member(result, "structuredContent");
@@ -239,7 +251,7 @@ impl Way {
                 Payload::from(result.unwrap_or_else(|_| screened.result().clone()))
             }
             Some(_) => modern(result, shape, self.kind),
-        }
+        })
     }
 
     fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {

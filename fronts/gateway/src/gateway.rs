@@ -21,9 +21,10 @@ use crate::fault::Fault;
 use crate::listen::{Audience, MAX_CHANGES};
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
-use crate::operator::META_LEVEL;
+use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
 use crate::seal::Sealer;
+use crate::tasks::Tasks;
 use crate::watch::Watching;
 
 /// How often what has waited for too long is looked for.
@@ -40,6 +41,7 @@ pub struct Gateway {
     pub(crate) hub: Arc<Hub>,
     pub(crate) sealer: Sealer,
     pub(crate) park: Park,
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) lists: Lists,
     pub(crate) audience: Audience,
     pub(crate) watching: Watching,
@@ -76,6 +78,7 @@ impl Gateway {
             hub,
             sealer: Sealer::new(),
             park: Park::default(),
+            tasks: Arc::default(),
             lists: Lists::default(),
             audience: Audience::default(),
             watching: Watching::default(),
@@ -237,13 +240,10 @@ impl Gateway {
                 plain(gateway.subscribe(other, params, Wanted::No).await)
             }),
             "subscriptions/listen" if modern => self.listen(client, id, params),
-            task @ ("tasks/get" | "tasks/update" | "tasks/cancel") if modern => {
-                let task = task.to_owned();
-                Exchange::silent(id, client, async move {
-                    plain(gateway.task(other, task, params).await)
-                })
+            other => {
+                let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
+                about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
             }
-            unknown => Exchange::fault(id, Fault::unknown_method(unknown)),
         }
     }
 
@@ -287,6 +287,15 @@ impl Gateway {
         spent.insert(number, self.now()).is_none()
     }
 
+    /// What a request has around it.
+    pub(crate) fn around(&self) -> Around {
+        Around {
+            patience: self.hub.limits.question_wait,
+            servers: self.hub.backends.len(),
+            tasks: Arc::clone(&self.tasks),
+        }
+    }
+
     pub(crate) fn now(&self) -> Duration {
         self.hub.clock.monotonic()
     }
@@ -297,6 +306,7 @@ impl Gateway {
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
+            gateway.tasks.sweep(gateway.now());
             let now = gateway.now();
             let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
             // By then the state itself is no longer good.

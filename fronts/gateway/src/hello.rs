@@ -10,6 +10,7 @@ use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUP
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 
+use crate::able;
 use crate::client::{Client, Party, View};
 use crate::exchange::Answer;
 use crate::fault::Fault;
@@ -45,7 +46,7 @@ impl Gateway {
         let party = named(party, info.as_ref());
         let session = self.session_of(&party);
         let client = Arc::new(Client::new(revision, able, party, session));
-        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
         let mut members = vec![
             ("protocolVersion", &version),
@@ -79,7 +80,7 @@ impl Gateway {
 
     /// The answer to `server/discover`.
     pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
-        let Greeting { capabilities, instructions } = self.greeting(&client.view).await;
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let versions: Vec<Json> =
             Revision::ALL.iter().map(|revision| compose::string(revision.as_str())).collect();
         let versions = compose::array(&versions);
@@ -99,14 +100,15 @@ impl Gateway {
     }
 
     /// What is said of the servers that are shown, as far as they are known.
-    async fn greeting(&self, view: &View) -> Greeting {
-        match view {
+    async fn greeting(&self, client: &Client) -> Greeting {
+        let revision = client.revision;
+        match &client.view {
             View::One(server) => {
                 let about = self.about(server, WAIT_FOR_ONE).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
                 Greeting {
-                    capabilities: capabilities(about.iter()),
+                    capabilities: able::of_servers(revision, about.iter()),
                     instructions: text.map(|text| compose::string(&text)),
                 }
             }
@@ -124,7 +126,7 @@ impl Gateway {
                 });
                 let merged = merged_instructions(texts);
                 Greeting {
-                    capabilities: view.able(capabilities(abouts.iter().map(|(_, about)| about))),
+                    capabilities: able::of_servers(revision, abouts.iter().map(|(_, about)| about)),
                     instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
                 }
             }
@@ -193,29 +195,4 @@ fn named(party: Party, info: Option<&Json>) -> Party {
     name.truncate(name.floor_char_boundary(MAX_NAME));
     let caller = Caller { caller_id: Some(name), ..Caller::clone(&party.caller) };
     Party { caller: Arc::new(caller), ..party }
-}
-
-/// What the servers can do, together.
-fn capabilities<'a>(servers: impl Iterator<Item = &'a Arc<About>>) -> Json {
-    let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
-    let changes = compose::object(&[("listChanged", &yes)]);
-    let resources = compose::object(&[("listChanged", &yes), ("subscribe", &yes)]);
-    let empty = Json::empty_object();
-    let mut members: Vec<(String, Json)> = vec![
-        ("tools".to_owned(), changes.clone()),
-        ("prompts".to_owned(), changes),
-        ("resources".to_owned(), resources),
-        ("completions".to_owned(), empty.clone()),
-        ("logging".to_owned(), empty),
-    ];
-    for about in servers {
-        let theirs = about.capabilities.as_ref().and_then(|all| object::members(all).ok());
-        for (key, value) in theirs.unwrap_or_default() {
-            if !members.iter().any(|(name, _)| *name == key) {
-                members.push((key, value));
-            }
-        }
-    }
-    let members: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    compose::object(&members)
 }

@@ -2,8 +2,9 @@
 //!
 //! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
 //! one request and what comes back, [`gateway`] takes requests and hands each to its method:
-//! `hello` (who we are), `lists` (what there is), `call` (the road), `errand` (completion, log
-//! levels, tasks) and `listen` (changes). `operator` is the client as the road sees it, `park`
+//! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
+//! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
+//! `listen` (changes). `operator` is the client as the road sees it, `park`
 //! keeps calls whose client has to come back with an answer, `seal` protects what such a client
 //! carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and [`http`].
 //!
@@ -16,6 +17,8 @@ pub mod gateway;
 mod fault;
 mod seal;
 mod conversations;
+mod tasks;
+mod able;
 mod park;
 mod operator;
 mod hello;
@@ -23,6 +26,7 @@ mod lists;
 mod coming;
 mod call;
 mod errand;
+mod task;
 mod watch;
 mod listen;
 mod metrics;

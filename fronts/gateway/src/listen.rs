@@ -67,6 +67,7 @@ impl Gateway {
     /// The client is gone: its requests end, its subscriptions too.
     pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
         self.audience.clients().remove(&client.number);
+        self.tasks.leave(client.number);
         client.cancel_all();
         for (server, uri) in client.subscriptions() {
             client.unsubscribe(&server, &uri);
@@ -190,6 +191,17 @@ impl Gateway {
         }
     }
 
+    /// How a task goes is its owner's business.
+    fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
+        let own = object::get_string(params, "taskId");
+        let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
+        let client = owner.and_then(|number| self.audience.clients().get(&number)?.upgrade());
+        if let Some(client) = client {
+            let params = self.tasks.translate(server, params);
+            client.tell(compose::notification(method, Some(&params)).into());
+        }
+    }
+
     /// How many clients are connected.
     pub(crate) fn sessions(&self) -> usize {
         self.audience.clients().len()
@@ -226,6 +238,9 @@ impl Listener for Gateway {
     }
 
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        if let ("notifications/tasks/status", Some(params)) = (method, params) {
+            return self.tell_status(server, method, params);
+        }
         // A page was visited; whoever was asked to visit it knows its id.
         if method == "notifications/elicitation/complete" {
             let message = Bytes::from(compose::notification(method, params));

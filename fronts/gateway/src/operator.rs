@@ -20,6 +20,7 @@ use tracing::debug;
 use crate::client::{Client, Level, View};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
+use crate::tasks::Tasks;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -41,12 +42,13 @@ pub(crate) struct ClientOperator {
 }
 
 /// What a call has around it.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
     /// How many servers there are.
     pub(crate) servers: usize,
+    /// The tasks that clients know.
+    pub(crate) tasks: Arc<Tasks>,
 }
 
 /// Something that happens while a request is worked on.
@@ -202,6 +204,7 @@ impl Operator for ClientOperator {
             if asking == Asking::Elicit && !can {
                 return Ok(Reply::Decline.to_json());
             }
+            let params = self.around.tasks.translate(&server, &params);
             self.put(asking, self.signed(&server, asking, params)).await
         }
         .boxed()
@@ -209,19 +212,21 @@ impl Operator for ClientOperator {
 
     fn notice(&self, notice: Notice) {
         match notice {
-            Notice::Progress { params, .. } => {
+            Notice::Progress { server, params, .. } => {
                 let Some(token) = &self.token else { return };
+                let params = self.around.tasks.translate(&server, &params);
                 if let Ok(params) = object::with_member(&params, META_PROGRESS, token) {
                     self.tell("notifications/progress", &params);
                 }
             }
-            Notice::Log { level, params, .. } => {
+            Notice::Log { server, level, params, .. } => {
                 let hears = match self.level {
                     Hears::Nothing => false,
                     Hears::All => true,
                     Hears::From(least) => Level::parse(&level).is_none_or(|level| level >= least),
                 };
                 if hears {
+                    let params = self.around.tasks.translate(&server, &params);
                     self.tell("notifications/message", &params);
                 }
             }

@@ -6,3 +6,4 @@
 mod world;
 
 mod names;
+mod tasks;

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use capstan_gateway::{Client, Exchange, Gateway, Out, View};
 use capstan_hub::pipeline::Ticket;
-use capstan_hub::ports::{About, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Operator};
+use capstan_hub::ports::{
+    About, AuditLog, Backend, BoxFuture, Clock, Errand, Item, Listing, Operator,
+};
 use capstan_hub::{Answer, Entry, Hub, Limits};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
-use capstan_wire::{Json, RequestId, object};
+use capstan_wire::{Json, RequestId, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 use jiff::Timestamp;
@@ -21,6 +23,11 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 /// What a fake server answers to a call.
 type Runs =
     dyn Fn(Json, Arc<dyn Operator>) -> BoxFuture<'static, Result<Json, CallError>> + Send + Sync;
+
+/// What a fake server answers to an errand.
+type Errands = dyn Fn(&str, Json, Option<Arc<dyn Operator>>) -> BoxFuture<'static, Result<Json, CallError>>
+    + Send
+    + Sync;
 
 /// How a fake server lists.
 type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
@@ -38,6 +45,7 @@ pub(crate) struct Server {
     about: About,
     lists: Box<Lists>,
     runs: Box<Runs>,
+    errands: Box<Errands>,
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -228,6 +236,7 @@ impl Server {
             about,
             lists: Box::new(|_| ready(Arc::from([])).boxed()),
             runs: Box::new(runs),
+            errands: Box::new(|_, _, _| ready(Ok(json("{}"))).boxed()),
             sent: Arc::default(),
         };
         server.with_tools(&["t"])
@@ -242,6 +251,42 @@ impl Server {
             let tools = if listing == Listing::Tools { items(&tools) } else { Arc::from([]) };
             ready(tools).boxed()
         })
+    }
+
+    /// A server of 2026-07-28.
+    pub(crate) fn modern(name: &str) -> Self {
+        let server = Self::new(name);
+        let about = About { protocol: "2026-07-28".to_owned(), ..server.about.clone() };
+        Self { about, ..server }
+    }
+
+    pub(crate) fn able(self, capabilities: &str) -> Self {
+        let about = About { capabilities: Some(json(capabilities)), ..self.about.clone() };
+        Self { about, ..self }
+    }
+
+    pub(crate) fn running(
+        self,
+        runs: impl Fn(Json, Arc<dyn Operator>) -> BoxFuture<'static, Result<Json, CallError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self { runs: Box::new(runs), ..self }
+    }
+
+    pub(crate) fn answering(
+        self,
+        errands: impl Fn(
+            &str,
+            Json,
+            Option<Arc<dyn Operator>>,
+        ) -> BoxFuture<'static, Result<Json, CallError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self { errands: Box::new(errands), ..self }
     }
 
     pub(crate) fn listing(
@@ -277,6 +322,22 @@ impl Backend for Server {
         let params = ticket.params().clone();
         self.sent.lock().unwrap().push(format!("{} {params}", self.name));
         (self.runs)(params, operator).map(|ran| ran.map(Answer)).boxed()
+    }
+
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        let params = match errand {
+            Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
+            Errand::Subscribe(text) | Errand::Unsubscribe(text) | Errand::Level(text) => {
+                compose::string(text)
+            }
+        };
+        let shown = object::without_member(&params, "_meta").unwrap_or_else(|_| params.clone());
+        self.sent.lock().unwrap().push(format!("{} {} {shown}", self.name, errand.method()));
+        (self.errands)(errand.method(), params, operator)
     }
 
     fn stderr(&self) -> Vec<String> {
