@@ -23,7 +23,7 @@ use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
 use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
-use crate::seal::Sealer;
+use crate::seal::{NoRandomness, Sealer};
 use crate::tasks::Tasks;
 use crate::watch::Watching;
 
@@ -66,17 +66,27 @@ pub struct Gateway {
 
 impl Gateway {
     /// A gateway to the servers of a hub. Must be called within a tokio runtime.
-    pub fn new(hub: Arc<Hub>) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn new(hub: Arc<Hub>) -> Result<Arc<Self>, NoRandomness> {
         Self::watched(hub, None)
     }
 
     /// The same, with somebody who watches its calls.
-    pub fn watched(hub: Arc<Hub>, tracer: Option<Arc<dyn Tracer>>) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn watched(
+        hub: Arc<Hub>,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Result<Arc<Self>, NoRandomness> {
+        let sealer = Sealer::new()?;
         let (changes, coming) = mpsc::channel(MAX_CHANGES);
         let (stop, stopped) = watch::channel(false);
         let gateway = Arc::new(Self {
             hub,
-            sealer: Sealer::new(),
+            sealer,
             park: Park::default(),
             tasks: Arc::default(),
             lists: Lists::default(),
@@ -97,7 +107,7 @@ impl Gateway {
         gateway.hub.changes.listen(listener);
         tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), coming));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
-        gateway
+        Ok(gateway)
     }
 
     /// A new conversation of a caller: what its quota counts for.

@@ -38,3 +38,4 @@ pub use exchange::{Answer, Exchange, Out};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use revision::Revision;
+pub use seal::NoRandomness;

@@ -128,7 +128,8 @@ impl World {
         let address = bound.address();
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
-        let ended = tokio::spawn(serve(Gateway::watched(Arc::new(hub), tracer), bound, stopped));
+        let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
+        let ended = tokio::spawn(serve(gateway, bound, stopped));
         Self { address, server, stop: Some(stop), ended }
     }
 

@@ -20,14 +20,14 @@ use tokio::time::{Instant, timeout};
 /// How long anything may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
+/// What a fake server gives back.
+pub(crate) type Given = BoxFuture<'static, Result<Json, CallError>>;
+
 /// What a fake server answers to a call.
-type Runs =
-    dyn Fn(Json, Arc<dyn Operator>) -> BoxFuture<'static, Result<Json, CallError>> + Send + Sync;
+type Runs = dyn Fn(Json, Arc<dyn Operator>) -> Given + Send + Sync;
 
 /// What a fake server answers to an errand.
-type Errands = dyn Fn(&str, Json, Option<Arc<dyn Operator>>) -> BoxFuture<'static, Result<Json, CallError>>
-    + Send
-    + Sync;
+type Errands = dyn Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + Send + Sync;
 
 /// How a fake server lists.
 type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
@@ -35,7 +35,6 @@ type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
 /// A running gateway.
 pub(crate) struct World {
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) hub: Arc<Hub>,
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -136,8 +135,7 @@ impl World {
             changes: Arc::default(),
         };
         change(&mut hub);
-        let hub = Arc::new(hub);
-        Self { gateway: Gateway::new(Arc::clone(&hub)), hub, sent }
+        Self { gateway: Gateway::new(Arc::new(hub)).unwrap(), sent }
     }
 
     /// A client of 2025-11-25 that can do this.
@@ -267,24 +265,14 @@ impl Server {
 
     pub(crate) fn running(
         self,
-        runs: impl Fn(Json, Arc<dyn Operator>) -> BoxFuture<'static, Result<Json, CallError>>
-        + Send
-        + Sync
-        + 'static,
+        runs: impl Fn(Json, Arc<dyn Operator>) -> Given + Send + Sync + 'static,
     ) -> Self {
         Self { runs: Box::new(runs), ..self }
     }
 
     pub(crate) fn answering(
         self,
-        errands: impl Fn(
-            &str,
-            Json,
-            Option<Arc<dyn Operator>>,
-        ) -> BoxFuture<'static, Result<Json, CallError>>
-        + Send
-        + Sync
-        + 'static,
+        errands: impl Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + Send + Sync + 'static,
     ) -> Self {
         Self { errands: Box::new(errands), ..self }
     }
