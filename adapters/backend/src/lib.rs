@@ -5,7 +5,8 @@
 //! `stderr` read what it prints and `connection` carries messages both ways; or over HTTP, where
 //! `web` sends requests, `events` reads streams, and `http` and `sse` are the two transports on
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
-//! revision of the protocol it speaks, `session` speaks it, `connect` puts all that together, and
+//! revision of the protocol it speaks, `session` speaks it (`listing`, `errand` and `input` are parts
+//! of that), `connect` puts all that together, and
 //! `server` keeps one alive and implements the hub's port.
 
 pub mod settings;
@@ -28,6 +29,8 @@ mod http;
 mod sse;
 mod handshake;
 mod session;
+mod errand;
+mod input;
 mod listing;
 mod connect;
 mod backoff;

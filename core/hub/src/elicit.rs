@@ -13,12 +13,9 @@ use tracing::warn;
 use crate::Limits;
 use crate::hub::Hub;
 use crate::ports::{
-    Approval, Ask, Asking, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply,
-    Unanswered, Wishes,
+    Approval, Ask, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply, Unanswered,
+    Wishes,
 };
-
-/// JSON-RPC: a person said no.
-const REFUSED_BY_USER: i64 = -1;
 
 /// Stands between a server and the operator: lets through what the rules allow, so many at a
 /// time, and answers no for an operator who does not answer in time.
@@ -50,11 +47,7 @@ impl Gate {
     }
 
     fn forbids(&self, server: &ServerName) -> bool {
-        let denied = self
-            .policy
-            .rule_on_elicitation(server, self.clock.now())
-            .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
-        denied || self.policy.trust_of(server) == Trust::Sandboxed
+        forbids(&self.policy, &*self.clock, server)
     }
 
     fn take_place(&self) -> Option<Place> {
@@ -88,15 +81,18 @@ impl Gate {
     }
 }
 
-/// What a server is told whose question nobody answers.
-fn declined(asking: Asking) -> Result<Json, Unanswered> {
-    match asking {
-        Asking::Elicit => Ok(Reply::Decline.to_json()),
-        Asking::Sample | Asking::Roots => {
-            let message = "the user declined the request".to_owned();
-            Err(Unanswered { code: REFUSED_BY_USER, message })
-        }
+impl Hub {
+    /// Whether a server may ask the other side of a front anything at all.
+    pub fn may_ask(&self, server: &ServerName) -> bool {
+        !forbids(&self.policy, &*self.clock, server)
     }
+}
+
+fn forbids(policy: &Policy, clock: &dyn Clock, server: &ServerName) -> bool {
+    let denied = policy
+        .rule_on_elicitation(server, clock.now())
+        .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
+    denied || policy.trust_of(server) == Trust::Sandboxed
 }
 
 impl Operator for Gate {
@@ -116,7 +112,8 @@ impl Operator for Gate {
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         async move {
             let (server, asking) = (ask.server.clone(), ask.asking);
-            self.pass(&server, || self.operator.ask(ask)).await.unwrap_or_else(|| declined(asking))
+            let answer = self.pass(&server, || self.operator.ask(ask)).await;
+            answer.unwrap_or_else(|| Unanswered::declined(asking))
         }
         .boxed()
     }

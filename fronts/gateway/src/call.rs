@@ -101,12 +101,13 @@ impl Way {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
         };
         parked.answer(responses);
-        let coming = self.coming();
+        let coming = self.coming(&parked.operator);
         if !parked.questions.is_empty() {
             let again = coming.map(|coming| coming.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let Parked { events, task, .. } = parked;
+        let Parked { events, task, operator, .. } = parked;
+        operator.hear(&self.params);
         let exchange = Exchange::running(id, &self.client, events, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -114,8 +115,9 @@ impl Way {
         }
     }
 
-    fn coming(&self) -> Option<Coming> {
+    fn coming(&self, operator: &Arc<ClientOperator>) -> Option<Coming> {
         Some(Coming {
+            operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
             call: self.call.clone()?,
@@ -137,8 +139,9 @@ impl Way {
         let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
-        let (client, coming) = (Arc::clone(&self.client), self.coming());
-        let task = Task(tokio::spawn(self.run(Arc::new(operator))));
+        let operator = Arc::new(operator);
+        let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
+        let task = Task(tokio::spawn(self.run(operator)));
         let exchange = Exchange::running(id, &client, coming_out, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -247,19 +250,24 @@ impl Way {
                     call,
                     self.gateway.elsewhere(theirs, operator.approved().into()),
                 );
-                let result = object::with_member(result, "requestState", &state);
-                Payload::from(result.unwrap_or_else(|_| screened.result().clone()))
+                let signed = operator.signed_requests(screened.server(), result);
+                let result = object::with_member(&signed, "requestState", &state);
+                Payload::from(result.unwrap_or(signed))
             }
             Some(_) => modern(result, shape, self.kind),
         })
     }
 
     fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
-        if let (CallError::Server { code: URL_REQUIRED, whole: Some(whole), .. }, Some(call)) =
-            (error, &self.call)
+        if let (
+            CallError::Server { code: URL_REQUIRED, whole: Some(whole), server, .. },
+            Some(call),
+        ) = (error, &self.call)
+            && operator.can_visit()
+            && self.gateway.hub.may_ask(server)
             && let Some(result) = self.visits(whole, call, operator)
         {
-            return Ok(Payload::from(result));
+            return Ok(Payload::from(operator.signed_requests(server, &result)));
         }
         if self.kind == Kind::Tool
             && let Some(result) = tool_error(error)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use capstan_hub::Session;
 use capstan_model::{Caller, ServerName};
-use capstan_wire::{Json, Reply, RequestId, object};
+use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -145,6 +145,16 @@ impl Client {
         if let Some(waiting) = waiting {
             // Whoever asked may have gone away in the meantime.
             drop(waiting.send(reply));
+        }
+    }
+
+    /// A message could not be told to the client. A question in it is as good as declined.
+    pub fn unheard(&self, message: &Bytes) {
+        if let Ok(Message::Request { id: RequestId::Number(id), .. }) = Message::parse(message)
+            && let Ok(id) = u64::try_from(id)
+        {
+            let waiting = self.state().asks.remove(&id);
+            drop(waiting);
         }
     }
 

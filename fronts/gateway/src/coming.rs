@@ -8,6 +8,7 @@ use capstan_wire::{Json, compose};
 
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::operator::ClientOperator;
 use crate::park::Parked;
 use crate::seal::{Sealed, State};
 
@@ -23,6 +24,8 @@ pub(crate) struct Coming {
     pub(crate) subject: String,
     /// A digest of the call.
     pub(crate) call: String,
+    /// The client as the road sees it, in all parts of the call.
+    pub(crate) operator: Arc<ClientOperator>,
 }
 
 // === impl Coming ===
@@ -35,6 +38,7 @@ impl Coming {
 
     /// Keeps a call until its client comes back; the answer that sends the client for it.
     pub(crate) fn park(&self, parked: Parked) -> Result<Json, Fault> {
+        parked.operator.pause();
         let requests = parked.requests();
         match self.gateway.park.put(parked) {
             Ok(number) => {

@@ -4,7 +4,7 @@
 //! a new one. In between its call waits here.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Unanswered;
@@ -12,7 +12,7 @@ use capstan_wire::{Json, compose, object};
 use tokio::sync::mpsc;
 
 use crate::exchange::Task;
-use crate::operator::{Event, Open};
+use crate::operator::{ClientOperator, Event, Open};
 
 /// Calls that wait at the same time; one more is declined.
 pub(crate) const MAX_PARKED: usize = 1024;
@@ -33,6 +33,8 @@ struct Places {
 pub(crate) struct Parked {
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) task: Task,
+    /// The client as the road sees it.
+    pub(crate) operator: Arc<ClientOperator>,
     /// What was asked, by the key it was asked under.
     pub(crate) questions: Vec<(String, Open)>,
     /// When it is given up.

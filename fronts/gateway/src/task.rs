@@ -60,9 +60,9 @@ impl Gateway {
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let method = method.to_owned();
         let work = async move {
-            let operator: Arc<dyn Operator> = Arc::new(operator);
+            let operator = Arc::new(operator);
             let result = match method.as_str() {
-                "tasks/list" => gateway.list_tasks(&asker, &params, &operator).await,
+                "tasks/list" => gateway.list_tasks(&asker, &params, operator).await,
                 _ => gateway.one_task(&asker, &method, &params, operator).await,
             };
             result.map(Payload::from)
@@ -75,7 +75,7 @@ impl Gateway {
         client: &Client,
         method: &str,
         params: &Json,
-        operator: Arc<dyn Operator>,
+        operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
         if client.revision.is_modern() && !client.knows_tasks() {
             return Err(needs_tasks());
@@ -86,8 +86,12 @@ impl Gateway {
         let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
         let params = object::with_member(params, "taskId", &compose::string(&task.own));
         let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
-        match self.hub.task(&task.server, method, params, operator).await {
-            Ok(result) => Ok(self.tasks.translate(&task.server, &result)),
+        let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
+        match self.hub.task(&task.server, method, params, asker).await {
+            Ok(result) => {
+                let result = self.tasks.translate(&task.server, &result);
+                Ok(operator.signed_requests(&task.server, &result))
+            }
             Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
         }
     }
@@ -97,8 +101,9 @@ impl Gateway {
         &self,
         client: &Client,
         params: &Json,
-        operator: &Arc<dyn Operator>,
+        operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
+        let operator: &Arc<dyn Operator> = &(operator as Arc<dyn Operator>);
         let at = match object::get_string(params, "cursor") {
             None => 0,
             Some(cursor) => cursor

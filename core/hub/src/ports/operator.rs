@@ -7,6 +7,9 @@ use capstan_wire::{Json, compose, object};
 use super::BoxFuture;
 use crate::Ground;
 
+/// JSON-RPC: a person said no.
+const REFUSED_BY_USER: i64 = -1;
+
 /// Whoever is on the other side of a front, for the length of one call: a person, or nobody.
 pub trait Operator: Send + Sync {
     /// Decides on a call that a rule asks about. Without a person the answer is no.
@@ -217,6 +220,20 @@ impl Asking {
 // === impl Unanswered ===
 
 impl Unanswered {
+    /// What a server is told whose question nobody answers: no, in the words of what it asked.
+    ///
+    /// # Errors
+    /// For what has no word for no.
+    pub fn declined(asking: Asking) -> Result<Json, Self> {
+        match asking {
+            Asking::Elicit => Ok(Reply::Decline.to_json()),
+            Asking::Sample | Asking::Roots => {
+                let message = "the user declined the request".to_owned();
+                Err(Self { code: REFUSED_BY_USER, message })
+            }
+        }
+    }
+
     /// Nobody said that this may be asked.
     pub fn not_offered(asking: Asking) -> Self {
         let message = format!("`{}` is not offered here", asking.method());

@@ -244,7 +244,11 @@ async fn answer(
                 return body::json(status, answer);
             }
             // There is no way to say it to a client that takes no events.
-            Some(Out::Message(_)) if accepts == Accepts::Json => {}
+            Some(Out::Message(message)) if accepts == Accepts::Json => {
+                if let Some(session) = &session {
+                    session.client().unheard(&message);
+                }
+            }
             Some(out) => break out,
             // It was cancelled, and nobody waits for it.
             None => return body::bare(StatusCode::ACCEPTED),

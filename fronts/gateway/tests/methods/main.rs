@@ -6,4 +6,5 @@
 mod world;
 
 mod names;
+mod questions;
 mod tasks;

@@ -9,7 +9,7 @@ use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 
-use crate::world::{Server, World, finish, follow, json, member};
+use crate::world::{Given, Server, World, finish, follow, json, member};
 
 /// A client of the extension of 2026-07-28.
 const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -37,14 +37,7 @@ fn legacy(name: &str) -> Server {
 }
 
 /// Says how task `1` goes, and by whom.
-fn state(
-    name: &str,
-) -> impl Fn(
-    &str,
-    Json,
-    Option<Arc<dyn Operator>>,
-) -> capstan_hub::ports::BoxFuture<'static, Result<Json, CallError>>
-+ use<> {
+fn state(name: &str) -> impl Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + use<> {
     let name = name.to_owned();
     move |_, params, _| {
         let server = name.parse().unwrap();
