@@ -10,15 +10,16 @@ use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::call;
+use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
 use crate::conversations::Conversations;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
-use crate::listen::{Audience, MAX_CHANGES};
+use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
 use crate::operator::{Around, META_LEVEL};
@@ -45,7 +46,7 @@ pub struct Gateway {
     pub(crate) lists: Lists,
     pub(crate) audience: Audience,
     pub(crate) watching: Watching,
-    pub(crate) changes: mpsc::Sender<Listing>,
+    pub(crate) changes: Arc<Changes>,
     pub(crate) metrics: Metrics,
     /// Who watches calls, if anybody does.
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
@@ -82,7 +83,7 @@ impl Gateway {
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Result<Arc<Self>, NoRandomness> {
         let sealer = Sealer::new()?;
-        let (changes, coming) = mpsc::channel(MAX_CHANGES);
+        let changes = Arc::<Changes>::default();
         let (stop, stopped) = watch::channel(false);
         let gateway = Arc::new(Self {
             hub,
@@ -92,7 +93,7 @@ impl Gateway {
             lists: Lists::default(),
             audience: Audience::default(),
             watching: Watching::default(),
-            changes,
+            changes: Arc::clone(&changes),
             metrics: Metrics::default(),
             tracer,
             stopped,
@@ -105,7 +106,7 @@ impl Gateway {
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
         gateway.hub.changes.listen(listener);
-        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), coming));
+        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
         Ok(gateway)
     }
@@ -317,10 +318,19 @@ impl Gateway {
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
+            for (view, listing) in gateway.lists.expired(gateway.hub.clock.now()) {
+                gateway.look(view, listing);
+            }
             let now = gateway.now();
             let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
             // By then the state itself is no longer good.
             spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
         }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.changes.close();
     }
 }

@@ -2,29 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::ServerName;
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::operator::Event;
-
-/// How long it must be quiet before a change is told.
-const DEBOUNCE: Duration = Duration::from_millis(100);
-
-/// How long a change can be held back by others.
-const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
-
-/// Changes that wait to be looked at; more of the same tell nothing new.
-pub(crate) const MAX_CHANGES: usize = 64;
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
@@ -72,13 +61,6 @@ impl Gateway {
         for (server, uri) in client.subscriptions() {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
-        }
-    }
-
-    /// A list may have changed.
-    pub(crate) fn changed(&self, listing: Listing) {
-        if self.changes.try_send(listing).is_err() {
-            tracing::debug!("many changes at once; they are looked at together");
         }
     }
 
@@ -141,40 +123,6 @@ impl Gateway {
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
     }
 
-    /// Tells of changes as they come, for as long as there is a gateway.
-    pub(crate) async fn tell_changes(gateway: Weak<Self>, mut coming: mpsc::Receiver<Listing>) {
-        while let Some(first) = coming.recv().await {
-            let mut changed = HashSet::from([first]);
-            let last = Instant::now() + MAX_DEBOUNCE;
-            loop {
-                let quiet = (Instant::now() + DEBOUNCE).min(last);
-                tokio::select! {
-                    biased;
-                    () = sleep_until(quiet) => break,
-                    Some(another) = coming.recv() => {
-                        changed.insert(another);
-                    }
-                }
-                if Instant::now() >= last {
-                    break;
-                }
-            }
-            let Some(gateway) = gateway.upgrade() else { return };
-            gateway.tell_changed(&changed).await;
-        }
-    }
-
-    /// Looks at lists that may have changed; whoever has seen something else is told by that.
-    async fn tell_changed(self: &Arc<Self>, changed: &HashSet<Listing>) {
-        for (view, listing) in self.lists.known() {
-            if changed.contains(&listing)
-                && let Err(fault) = self.built(&view, listing).await
-            {
-                tracing::debug!(?fault, "a list that may have changed cannot be read");
-            }
-        }
-    }
-
     /// Tells everybody who is shown this list that it has changed.
     pub(crate) fn tell_list(&self, view: &View, listing: Listing) {
         let (key, method) = notification_of(listing);
@@ -209,8 +157,8 @@ impl Gateway {
 }
 
 impl Listener for Gateway {
-    fn list_changed(&self, _: &ServerName, listing: Listing) {
-        self.changed(listing);
+    fn list_changed(&self, server: &ServerName, listing: Listing) {
+        self.changes.note(server, listing);
     }
 
     fn resource_updated(&self, server: &ServerName, params: &Json) {

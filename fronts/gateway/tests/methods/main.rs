@@ -5,6 +5,7 @@
 
 mod world;
 
+mod changes;
 mod names;
 mod questions;
 mod tasks;
