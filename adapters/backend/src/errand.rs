@@ -32,8 +32,10 @@ impl Session {
                 }
                 return Ok(Json::empty_object());
             }
-            // A modern server is told with each request.
-            Errand::Level(_) if self.modern => return Ok(Json::empty_object()),
+            // A modern server is told with each request, and one that logs nothing has no levels.
+            Errand::Level(_) if self.modern || self.capability("logging").is_none() => {
+                return Ok(Json::empty_object());
+            }
             Errand::Subscribe(uri) | Errand::Unsubscribe(uri) => {
                 compose::object(&[("uri", &compose::string(uri))])
             }

@@ -34,6 +34,7 @@ mod input;
 mod listing;
 mod connect;
 mod backoff;
+mod wanted;
 mod server;
 
 pub use server::Server;

@@ -62,6 +62,10 @@ impl Backend for Followed {
         self.server.about()
     }
 
+    fn known(&self) -> Option<Arc<About>> {
+        self.server.known()
+    }
+
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         self.server.list(listing)
     }

@@ -8,7 +8,6 @@ use capstan_hub::ports::{About, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
-use futures::future::join_all;
 
 use crate::able;
 use crate::client::{Client, Party, View};
@@ -104,7 +103,7 @@ impl Gateway {
         let revision = client.revision;
         match &client.view {
             View::One(server) => {
-                let about = self.about(server, WAIT_FOR_ONE).await;
+                let about = self.about(server).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
                 Greeting {
@@ -115,12 +114,9 @@ impl Gateway {
             View::All => {
                 // Who has answered by then has said who it is.
                 let gathered = self.gather(Listing::Tools).await;
-                let known = gathered.lists.keys();
-                let abouts = join_all(known.map(|name| async move {
-                    Some((name, self.about(name, Duration::ZERO).await?))
-                }));
+                let known = |name| Some((name, self.hub.backends.get(name)?.known()?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
-                    abouts.await.into_iter().flatten().collect();
+                    gathered.lists.keys().filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
                     about.instructions.as_deref().map(|text| (*name, text))
                 });
@@ -139,9 +135,9 @@ impl Gateway {
         Ok(Arc::new(Client::new(revision, able, party, session)))
     }
 
-    async fn about(&self, server: &ServerName, limit: Duration) -> Option<Arc<About>> {
+    async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
         let backend = self.hub.backends.get(server)?;
-        tokio::time::timeout(limit, backend.about()).await.ok()?.ok()
+        tokio::time::timeout(WAIT_FOR_ONE, backend.about()).await.ok()?.ok()
     }
 }
 

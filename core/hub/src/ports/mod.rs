@@ -36,6 +36,11 @@ pub trait Backend: Send + Sync {
     /// Connects if need be and says who the server is.
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>>;
 
+    /// Who the server is, as far as that is known; starts nothing.
+    fn known(&self) -> Option<Arc<About>> {
+        None
+    }
+
     /// Connects if need be and says what the server offers, from memory until it changes.
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
 

@@ -298,6 +298,10 @@ impl Backend for Server {
         ready(Ok(Arc::new(self.about.clone()))).boxed()
     }
 
+    fn known(&self) -> Option<Arc<About>> {
+        Some(Arc::new(self.about.clone()))
+    }
+
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         (self.lists)(listing).map(Ok).boxed()
     }
