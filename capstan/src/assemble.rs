@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, anyhow};
 use capstan_audit::JsonLines;
@@ -59,7 +58,7 @@ pub(crate) fn hub(
         clock: Arc::new(SystemClock::new()),
         limits: limits(loaded),
         catalog: Catalog { names: names(config), ..Catalog::default() },
-        open_questions: Arc::new(AtomicUsize::new(0)),
+        open_questions: Arc::default(),
         changes,
     })
 }

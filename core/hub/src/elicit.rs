@@ -1,7 +1,7 @@
 //! What a server may ask the operator while it works on a call.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::{ServerName, Trust, Verdict};
 use capstan_policy::Policy;
@@ -17,6 +17,9 @@ use crate::ports::{
     Wishes,
 };
 
+/// One peer of several has this part of all questions that may be open.
+const SHARES: usize = 4;
+
 /// Stands between a server and the operator: lets through what the rules allow, so many at a
 /// time, and answers no for an operator who does not answer in time.
 pub struct Gate {
@@ -24,13 +27,20 @@ pub struct Gate {
     policy: Arc<Policy>,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    open: Arc<AtomicUsize>,
+    open: Arc<OpenQuestions>,
     /// Whose questions go through.
     server: ServerName,
 }
 
+/// Questions of servers that are open right now, by the peer that has to answer them.
+#[derive(Debug, Default)]
+pub struct OpenQuestions(Mutex<HashMap<u64, usize>>);
+
 /// A place among the questions that are open; given back when dropped.
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    open: Arc<OpenQuestions>,
+    peer: u64,
+}
 
 // === impl Gate ===
 
@@ -50,10 +60,19 @@ impl Gate {
         forbids(&self.policy, &*self.clock, server)
     }
 
+    /// A place for one more question; `None` when there is none, or this peer has its share.
     fn take_place(&self) -> Option<Place> {
-        let next = |open: usize| (open < self.limits.max_questions).then_some(open + 1);
-        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
-        Some(Place(Arc::clone(&self.open)))
+        let (peer, most) = (self.operator.peer(), self.limits.max_questions);
+        // Where there is one peer, everything is its share.
+        let each = if peer == 0 { most } else { most.div_ceil(SHARES) };
+        let mut open = self.open.counts();
+        let of_peer = open.get(&peer).copied().unwrap_or_default();
+        if open.values().sum::<usize>() >= most || of_peer >= each {
+            return None;
+        }
+        open.insert(peer, of_peer + 1);
+        drop(open);
+        Some(Place { open: Arc::clone(&self.open), peer })
     }
 
     /// Lets a question through; `None` when nobody gets to see it, or nobody answers in time.
@@ -132,8 +151,20 @@ impl Operator for Gate {
         self.operator.party()
     }
 
+    fn peer(&self) -> u64 {
+        self.operator.peer()
+    }
+
     fn notice(&self, notice: Notice) {
         self.operator.notice(notice);
+    }
+}
+
+// === impl OpenQuestions ===
+
+impl OpenQuestions {
+    fn counts(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,6 +172,12 @@ impl Operator for Gate {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        let mut open = self.open.counts();
+        if let Some(count) = open.get_mut(&self.peer) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                open.remove(&self.peer);
+            }
+        }
     }
 }

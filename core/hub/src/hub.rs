@@ -1,7 +1,6 @@
 //! The hub: what is connected, and the one way in.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use capstan_model::{CallError, Caller, ItemId, Ruling, ServerName, Target};
@@ -10,6 +9,7 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
+use crate::elicit::OpenQuestions;
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::{Call, Session};
@@ -29,7 +29,7 @@ pub struct Hub {
     /// What is kept of the lists that were seen.
     pub catalog: Catalog,
     /// Questions of servers that are open right now.
-    pub open_questions: Arc<AtomicUsize>,
+    pub open_questions: Arc<OpenQuestions>,
     /// Where servers say what belongs to no call.
     pub changes: Arc<Changes>,
 }
@@ -43,7 +43,7 @@ pub struct Limits {
     pub quota: Option<u32>,
     /// How long a server's question waits for an answer.
     pub question_wait: Duration,
-    /// How many questions of servers may be open at once.
+    /// How many questions of servers may be open at once; one peer of several has a quarter.
     pub max_questions: usize,
     /// Whether arguments are written to the audit log.
     pub keep_arguments: Keep,

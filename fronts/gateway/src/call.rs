@@ -18,6 +18,7 @@ use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
+use crate::shares::Peer;
 
 /// One call on its way.
 struct Way {
@@ -120,6 +121,7 @@ impl Way {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
+            peer: Peer::of(&self.client.caller),
             call: self.call.clone()?,
         })
     }

@@ -15,6 +15,7 @@ use crate::exchange::Answer;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::revision::Revision;
+use crate::shares::Peer;
 
 /// How long who we are may depend on a server that has not said who it is.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
@@ -56,6 +57,11 @@ impl Gateway {
         // Only now: whoever is gone by then was never here.
         self.greet(&client);
         (Answer::result(id, &compose::object(&members)), Some(client))
+    }
+
+    /// Whose share something of a caller counts for whose client says this of itself.
+    pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
+        Peer::of(&named(self.stateless(Arc::clone(caller), View::All), info).caller)
     }
 
     /// Whether params are those of a modern request.

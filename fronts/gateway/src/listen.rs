@@ -14,20 +14,24 @@ use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::operator::Event;
+use crate::shares::{Peer, Shares};
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
+
+/// Those of one peer.
+const MAX_OWN: usize = 1000;
 
 /// `_meta` key of a message on a subscription.
 const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Whom changes are told to.
-#[derive(Default)]
 pub(crate) struct Audience {
     /// Clients that are connected, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
     listens: Mutex<HashMap<u64, Listen>>,
+    shares: Arc<Shares>,
 }
 
 /// A subscription of a modern client.
@@ -108,15 +112,16 @@ impl Gateway {
                 resources.insert((server, own), uri);
             }
         }
+        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
+            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+        };
         let view = client.view.clone();
         let listen = Listen { view, id, lists, resources, events: events.clone() };
         // The first message says what was understood.
         if events.send(Event::Message(listen.acknowledged())).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
-        let Some(number) = self.audience.add(listen) else {
-            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
-        };
+        let number = self.audience.add(listen);
         let _ends = Ends { gateway: Arc::clone(&self), number };
         drop(watched);
         self.stopped.clone().wait_for(|stopped| *stopped).await.ok();
@@ -208,15 +213,12 @@ impl Listener for Gateway {
 // === impl Audience ===
 
 impl Audience {
-    fn add(&self, listen: Listen) -> Option<u64> {
+    fn add(&self, listen: Listen) -> u64 {
         let mut listens = self.listens();
-        if listens.len() >= MAX_LISTENS {
-            return None;
-        }
         let number = listens.keys().max().map_or(1, |last| last + 1);
         listens.insert(number, listen);
         drop(listens);
-        Some(number)
+        number
     }
 
     /// Whether anybody wants to hear of a resource.
@@ -240,6 +242,13 @@ impl Audience {
 
     fn listens(&self) -> MutexGuard<'_, HashMap<u64, Listen>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Audience {
+    fn default() -> Self {
+        let shares = Shares::new(MAX_LISTENS, MAX_OWN);
+        Self { clients: Mutex::default(), listens: Mutex::default(), shares }
     }
 }
 

@@ -17,16 +17,15 @@ use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
 
+use crate::approval::{approval_form, is_yes};
 use crate::client::{Client, Level, View};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
+use crate::shares::Peer;
 use crate::tasks::Tasks;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
-/// Longest arguments that are shown in a question.
-const MAX_SHOWN: usize = 500;
 
 /// The client of one call.
 pub(crate) struct ClientOperator {
@@ -290,6 +289,10 @@ impl Operator for ClientOperator {
     fn party(&self) -> u64 {
         self.client.number
     }
+
+    fn peer(&self) -> u64 {
+        Peer::of(&self.client.caller).number()
+    }
 }
 
 // === impl Hearing ===
@@ -353,43 +356,4 @@ fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
     }
     let own = compose::string(&format!("capstan-{id}"));
     object::with_member(&params, "elicitationId", &own).unwrap_or(params)
-}
-
-/// The question whether a call may run, as a form.
-fn approval_form(question: &Question) -> Json {
-    let Question { id, kind, arguments, effect, rule } = question;
-    let mut shown = arguments.to_string();
-    if shown.len() > MAX_SHOWN {
-        shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
-        shown.push('…');
-    }
-    let message = format!(
-        "Capstan asks: may the {} `{}` of the server `{}` run? It is a {}. Arguments: {shown} \
-         (rule: {rule})",
-        kind.as_str(),
-        id.item,
-        id.server,
-        match effect {
-            capstan_model::Effect::Read => "read",
-            capstan_model::Effect::Write => "write",
-            capstan_model::Effect::Unknown => "call of unknown effect",
-        },
-    );
-    let text = compose::string;
-    let field = compose::object(&[
-        ("type", &text("boolean")),
-        ("title", &text("Allow this call")),
-        ("description", &text("Yes runs it once; anything else does not run it.")),
-    ]);
-    let schema = compose::object(&[
-        ("type", &text("object")),
-        ("properties", &compose::object(&[("allow", &field)])),
-        ("required", &compose::array(&[text("allow")])),
-    ]);
-    compose::object(&[("message", &text(&message)), ("requestedSchema", &schema)])
-}
-
-fn is_yes(answer: &Json) -> bool {
-    object::get_string(answer, "action").as_deref() == Some("accept")
-        && object::at_path(answer, "content.allow").is_some_and(|json| json.as_bytes() == b"true")
 }

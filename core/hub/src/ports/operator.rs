@@ -49,6 +49,12 @@ pub trait Operator: Send + Sync {
     fn party(&self) -> u64 {
         0
     }
+
+    /// Who has to answer, over all of its calls: its open questions are counted together. 0 where
+    /// there is only one.
+    fn peer(&self) -> u64 {
+        0
+    }
 }
 
 /// What the other side wants of the way a call is sent.

@@ -6,6 +6,7 @@
 mod world;
 
 mod changes;
+mod limits;
 mod names;
 mod questions;
 mod tasks;

@@ -148,6 +148,11 @@ impl World {
         self.greet(version, view, able).await.1
     }
 
+    /// The same, of a client that calls itself so.
+    pub(crate) async fn named(&self, name: &str, view: View, able: &str) -> Arc<Client> {
+        self.introduce(name, "2025-11-25", view, able).await.1
+    }
+
     /// A client that has shaken hands, and how it was greeted.
     pub(crate) async fn greet(
         &self,
@@ -155,8 +160,18 @@ impl World {
         view: View,
         able: &str,
     ) -> (String, Arc<Client>) {
+        self.introduce("c", version, view, able).await
+    }
+
+    async fn introduce(
+        &self,
+        name: &str,
+        version: &str,
+        view: View,
+        able: &str,
+    ) -> (String, Arc<Client>) {
         let params = json(&format!(
-            r#"{{"protocolVersion":"{version}","capabilities":{able},"clientInfo":{{"name":"c","version":"1"}}}}"#
+            r#"{{"protocolVersion":"{version}","capabilities":{able},"clientInfo":{{"name":"{name}","version":"1"}}}}"#
         ));
         let party = self.gateway.party(caller("anonymous"), view);
         let id = RequestId::Number(0);
