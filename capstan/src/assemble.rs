@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, anyhow};
 use capstan_backend::settings::Elicitation;
@@ -59,7 +58,7 @@ pub(crate) fn hub(
         limits: limits(loaded),
         rates: crate::rates::of(config),
         catalog: Catalog { names: names(config), ..Catalog::default() },
-        open_questions: Arc::new(AtomicUsize::new(0)),
+        open_questions: Arc::default(),
         changes,
         approvals: Arc::default(),
     })

@@ -54,7 +54,8 @@ pub(crate) async fn serve(
     let telemetry = Telemetry::start(world);
     telemetry.follow(&mut hub);
     let hub = Arc::new(hub);
-    let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer());
+    let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer())
+        .map_err(|error| Failure::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);

@@ -1,16 +1,16 @@
 //! What a server says and asks without having been asked.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use capstan_hub::ports::{
-    Ask, Asking, Listener, Listing, Notice, Operator, Reply as Given, Unanswered,
-};
+use capstan_hub::ports::{Ask, Asking, Listener, Listing, Notice, Operator, Unanswered};
 use capstan_model::ServerName;
 use capstan_wire::{Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
 use crate::connection::{Outbox, Watched};
@@ -39,8 +39,13 @@ pub(crate) struct Inbound {
     /// Is told what belongs to no call.
     pub(crate) listener: Arc<dyn Listener>,
     places: Arc<Semaphore>,
+    /// Questions that are worked on.
+    questions: Arc<Questions>,
     warned: AtomicBool,
 }
+
+/// Questions that are worked on, by the ids that the server gave them.
+type Questions = Mutex<HashMap<RequestId, AbortHandle>>;
 
 /// Is told of lists that have changed.
 pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
@@ -83,6 +88,7 @@ impl Inbound {
             changed,
             listener: Arc::clone(&watched.listener),
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            questions: Arc::default(),
             warned: AtomicBool::new(false),
         }
     }
@@ -122,6 +128,7 @@ impl Inbound {
                     self.listener.resource_updated(&self.server, params);
                 }
             }
+            "notifications/cancelled" => self.cancelled(params),
             _ => self.listener.told(&self.server, method, params),
         }
     }
@@ -176,24 +183,58 @@ impl Inbound {
         };
         // Answered here, so that there are never more tasks than places.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.out.send(compose::reply(&id, &Given::Decline.to_json())).await;
+            self.out.send(reply(&id, Unanswered::declined(asking))).await;
             return;
         };
         let open = self.pending.ask(of);
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let params = params.unwrap_or_else(Json::empty_object);
+        let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let operator = open.as_ref().map(|open| &*open.operator);
-            let answer = asked.answer(asking, params, operator).await;
+            let over = async {
+                match &open {
+                    Some(open) => open.over().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let answer = tokio::select! {
+                biased;
+                answer = asked.answer(asking, params, operator) => answer,
+                // Whoever was asked is told that it is no longer wanted.
+                () = over => Unanswered::declined(asking),
+            };
             drop(open);
-            out.send(match answer {
-                Ok(result) => compose::reply(&id, &result),
-                Err(Unanswered { code, message }) => compose::error_reply(&id, code, &message),
-            })
-            .await;
+            lock(&questions).remove(&id);
+            out.send(reply(&id, answer)).await;
             drop(place);
         };
-        tokio::spawn(answer.in_current_span());
+        // Held until it is listed, so that it cannot be over before.
+        let mut questions = lock(&self.questions);
+        let task = tokio::spawn(answer.in_current_span());
+        questions.insert(key, task.abort_handle());
+    }
+
+    /// The server no longer waits for an answer to a question of its own; it gets none.
+    fn cancelled(&self, params: Option<&Json>) {
+        let Some(id) = params.and_then(|params| object::get(params, "requestId")) else { return };
+        let number = id.read().map(RequestId::Number);
+        let Ok(id) = number.or_else(|_| id.read().map(RequestId::Text)) else { return };
+        let question = lock(&self.questions).remove(&id);
+        if let Some(question) = question {
+            question.abort();
+        }
+    }
+}
+
+fn lock(questions: &Questions) -> MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
+    questions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reply(id: &RequestId, answer: Result<Json, Unanswered>) -> Vec<u8> {
+    match answer {
+        Ok(result) => compose::reply(id, &result),
+        Err(Unanswered { code, message }) => compose::error_reply(id, code, &message),
     }
 }
 
@@ -225,7 +266,7 @@ impl Asked {
             (_, Some(operator), None | Some(true)) => {
                 operator.ask(Ask { server: self.server.clone(), asking, params }).await
             }
-            (Asking::Elicit, None, _) => Ok(Given::Decline.to_json()),
+            (Asking::Elicit, None, _) => Unanswered::declined(asking),
             (_, Some(_), Some(false)) | (Asking::Sample | Asking::Roots, None, _) => {
                 Err(Unanswered::not_offered(asking))
             }

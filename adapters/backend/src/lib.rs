@@ -5,9 +5,9 @@
 //! `stderr` read what it prints and `connection` carries messages both ways; or over HTTP, where
 //! `web` sends requests by `reach`, `events` reads streams, and `http` and `sse` are the two transports on
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
-//! revision of the protocol it speaks, `session` speaks it, `connect` puts all that together, and
-//! `server` keeps one alive and implements the hub's port. [`once`] runs a program that does not
-//! speak MCP at all, and reads what it prints.
+//! revision of the protocol it speaks, `session` speaks it (`listing`, `errand` and `input` are parts
+//! of that), `connect` puts all that together, and `server` keeps one alive and implements the hub's
+//! port. [`once`] runs a program that does not speak MCP at all, and reads what it prints.
 
 pub mod settings;
 pub mod keeper;
@@ -32,9 +32,12 @@ mod http;
 mod sse;
 mod handshake;
 mod session;
+mod errand;
+mod input;
 mod listing;
 mod connect;
 mod backoff;
+mod wanted;
 mod server;
 pub mod once;
 

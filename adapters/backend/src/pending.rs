@@ -52,7 +52,12 @@ struct Waiter {
     reply: oneshot::Sender<Reply>,
     operator: Option<Arc<dyn Operator>>,
     signs: Arc<Signs>,
+    /// Dropped when nobody waits any more, for whatever reason.
+    _ends: Ends,
 }
+
+/// Says that a request is over.
+struct Ends(Arc<Signs>);
 
 /// What tells a waiting request that more time is needed.
 #[derive(Debug, Default)]
@@ -62,6 +67,9 @@ struct Signs {
     progressed: AtomicBool,
     /// Questions that are open.
     questions: AtomicUsize,
+    /// Whether the request is over, and who is to know.
+    ended: AtomicBool,
+    over: Notify,
 }
 
 // === impl Pending ===
@@ -70,7 +78,8 @@ impl Pending {
     pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
         let (tx, rx) = oneshot::channel();
         let signs = Arc::new(Signs::default());
-        let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs) };
+        let ends = Ends(Arc::clone(&signs));
+        let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs), _ends: ends };
         self.map().insert(id, waiter);
         Waiting { reply: rx, signs }
     }
@@ -203,7 +212,28 @@ impl Waiting {
     }
 }
 
+// === impl Ends ===
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
+
 // === impl Asking ===
+
+impl Asking {
+    /// Waits until the call that the question belongs to is over: then nobody needs an answer.
+    pub(crate) async fn over(&self) {
+        let over = self.signs.over.notified();
+        tokio::pin!(over);
+        over.as_mut().enable();
+        if !self.signs.ended.load(Ordering::Acquire) {
+            over.await;
+        }
+    }
+}
 
 impl Drop for Asking {
     fn drop(&mut self) {

@@ -25,6 +25,7 @@ use crate::mask::Masker;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::stderr::Ring;
+use crate::wanted::Wanted;
 
 /// How long a server can keep us away at the most.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
@@ -37,6 +38,7 @@ pub struct Server {
     /// Everything that is logged about the server stands in it.
     span: Span,
     life: Arc<Mutex<Life>>,
+    wanted: Arc<Wanted>,
 }
 
 /// What is known about the server right now.
@@ -53,8 +55,8 @@ struct Life {
     unread: Vec<(Listing, String)>,
     /// Whether it was let go because it offers nothing.
     resting: bool,
-    /// Whether it was connected before.
-    was_connected: bool,
+    /// Who it was when it was connected last.
+    about: Option<Arc<About>>,
 }
 
 type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
@@ -77,7 +79,7 @@ impl Server {
             failure: None,
             unread: Vec::new(),
             resting: false,
-            was_connected: false,
+            about: None,
         };
         let watched = Watched {
             ring: Ring::default(),
@@ -90,7 +92,8 @@ impl Server {
         let name = settings.terms().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
-        Self { name, connector, watched, span, life: Arc::new(Mutex::new(life)) }
+        let (life, wanted) = (Arc::new(Mutex::new(life)), Arc::default());
+        Self { name, connector, watched, span, life, wanted }
     }
 
     /// The session, where there is one that can be used.
@@ -126,7 +129,7 @@ impl Server {
 
     fn connect(&self, not_before: Instant) -> Link {
         let (connector, watched) = (Arc::clone(&self.connector), self.watched.clone());
-        let life = Arc::clone(&self.life);
+        let (life, wanted) = (Arc::clone(&self.life), Arc::clone(&self.wanted));
         let connecting = async move {
             let start = async {
                 sleep_until(not_before).await;
@@ -139,12 +142,15 @@ impl Server {
                 () = watched.alive.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
                 result = start => result,
             };
+            if let Ok(session) = &result {
+                wanted.tell(session).await;
+            }
             let mut life = lock(&life);
-            let again = life.was_connected;
+            let again = life.about.is_some();
             match &result {
                 Ok(session) => {
                     info!(protocol = session.about.protocol, "connected");
-                    life.connected();
+                    life.connected(&session.about);
                 }
                 Err(fault) => {
                     // No warning: whoever waits for the server is told.
@@ -172,6 +178,12 @@ impl Server {
             self.span.in_scope(|| info!(reason = %fault, "gone"));
             lock(&self.life).failed(fault);
         }
+    }
+
+    fn is_connected(&self) -> bool {
+        let link = lock(&self.life).link.clone();
+        let link = link.as_ref().and_then(Shared::peek);
+        matches!(link, Some(Ok(session)) if session.connection.gone().is_none())
     }
 
     async fn list_items(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
@@ -206,10 +218,8 @@ impl Backend for Server {
 
     fn state(&self) -> ServerState {
         let life = lock(&self.life);
-        let connected = life.link.as_ref().and_then(Shared::peek).is_some_and(|link| match link {
-            Ok(session) => session.connection.gone().is_none(),
-            Err(_) => false,
-        });
+        let link = life.link.as_ref().and_then(Shared::peek);
+        let connected = matches!(link, Some(Ok(session)) if session.connection.gone().is_none());
         match (&life.link, &life.failure) {
             (Some(_), _) if connected => match life.unread.first() {
                 Some((_, reason)) => ServerState::Degraded(reason.clone()),
@@ -229,6 +239,10 @@ impl Backend for Server {
 
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
         async { Ok(Arc::clone(&self.session().await?.about)) }.boxed()
+    }
+
+    fn known(&self) -> Option<Arc<About>> {
+        lock(&self.life).about.clone()
     }
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
@@ -255,8 +269,29 @@ impl Backend for Server {
         .boxed()
     }
 
-    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
-        async { self.session().await?.errand(errand).await }.boxed()
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        async move {
+            match errand {
+                // Nothing is started for what a connection is told when there is one.
+                Errand::Level(_) | Errand::Unsubscribe(_) if !self.is_connected() => {
+                    self.wanted.note(errand);
+                    return Ok(Json::empty_object());
+                }
+                // Whatever comes of it: this is what holds from now on.
+                Errand::Level(_) | Errand::Unsubscribe(_) => self.wanted.note(errand),
+                Errand::Complete(_) | Errand::Subscribe(_) | Errand::Task(..) => {}
+            }
+            let done = self.session().await?.errand(errand, operator).await;
+            if done.is_ok() {
+                self.wanted.note(errand);
+            }
+            done
+        }
+        .boxed()
     }
 
     fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
@@ -286,8 +321,8 @@ impl Drop for Server {
 // === impl Life ===
 
 impl Life {
-    fn connected(&mut self) {
-        self.was_connected = true;
+    fn connected(&mut self, about: &Arc<About>) {
+        self.about = Some(Arc::clone(about));
         self.failures = 0;
         self.failure = None;
         self.unread.clear();

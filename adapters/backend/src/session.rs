@@ -1,10 +1,9 @@
 //! Speaks with one connected server in the era it turned out to speak.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use capstan_hub::catalog::Typing;
-use capstan_hub::ports::{About, Asking, Errand, Item, Listing, Operator, Unanswered};
+use capstan_hub::ports::{About, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
@@ -15,6 +14,7 @@ use tracing::{Instrument, debug};
 use crate::channel::{Channel, Request, RequestError};
 use crate::handshake::{Hello, modern_meta};
 use crate::inbound::Asked;
+use crate::input::is_input_required;
 use crate::listing::{self, Lists, SharedList};
 use crate::settings::Terms;
 
@@ -26,13 +26,13 @@ pub(crate) struct Session {
     pub(crate) settings: Arc<Terms>,
     pub(crate) connection: Arc<dyn Channel>,
     pub(crate) about: Arc<About>,
-    modern: bool,
-    asked: Asked,
+    pub(crate) modern: bool,
+    pub(crate) asked: Asked,
     lists: Arc<Lists>,
     /// The kinds of changes that the server was asked to tell.
     subscribed: Mutex<HashSet<&'static str>>,
     /// The resources that a modern server was asked to watch, with their subscriptions.
-    watched: Mutex<HashMap<String, u64>>,
+    pub(crate) watched: Mutex<HashMap<String, u64>>,
 }
 
 // === impl Session ===
@@ -63,7 +63,7 @@ impl Session {
             .any(|list| self.offers(*list))
     }
 
-    fn capability(&self, name: &str) -> Option<Json> {
+    pub(crate) fn capability(&self, name: &str) -> Option<Json> {
         self.about.capabilities.as_ref().and_then(|all| object::get(all, name))
     }
 
@@ -116,60 +116,23 @@ impl Session {
     }
 
     /// Asks a modern server to tell of something; the id of the subscription.
-    async fn listen_to(&self, key: &str, what: &Json) -> u64 {
+    pub(crate) async fn listen_to(&self, key: &str, what: &Json) -> u64 {
         let wanted = compose::object(&[(key, what)]);
         let meta = modern_meta(&self.settings, None);
         let params = compose::object(&[("notifications", &wanted), ("_meta", &meta)]);
         self.connection.start("subscriptions/listen", &params).await
     }
 
-    /// Asks something that is neither a call nor a list.
-    pub(crate) async fn errand(&self, errand: &Errand) -> Result<Json, CallError> {
-        let params = match errand {
-            Errand::Subscribe(uri) if self.modern => {
-                self.watch_resource(uri).await;
-                return Ok(Json::empty_object());
-            }
-            Errand::Unsubscribe(uri) if self.modern => {
-                let subscription = self.watched_resources().remove(uri);
-                if let Some(id) = subscription {
-                    self.connection.stop(id);
-                }
-                return Ok(Json::empty_object());
-            }
-            // A modern server is told with each request.
-            Errand::Level(_) if self.modern => return Ok(Json::empty_object()),
-            Errand::Subscribe(uri) | Errand::Unsubscribe(uri) => {
-                compose::object(&[("uri", &compose::string(uri))])
-            }
-            Errand::Level(level) => compose::object(&[("level", &compose::string(level))]),
-            Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
-        };
-        match self.ask(errand.method(), &params).await? {
+    pub(crate) fn result(&self, reply: Reply) -> Result<Json, CallError> {
+        match reply {
             Reply::Result(result) => Ok(result),
             Reply::Error(error) => Err(self.refused(&error)),
         }
     }
 
-    async fn watch_resource(&self, uri: &str) {
-        if self.watched_resources().contains_key(uri) {
-            return;
-        }
-        let uris = compose::array(&[compose::string(uri)]);
-        let id = self.listen_to("resourceSubscriptions", &uris).await;
-        let other = self.watched_resources().insert(uri.to_owned(), id);
-        if let Some(id) = other {
-            // Somebody was faster.
-            self.connection.stop(id);
-        }
-    }
-
-    fn watched_resources(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks for something that is no call of anybody, such as a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
+        let params = &without_token(params);
         let params = if self.modern {
             let meta = self.modern_meta_over(params);
             object::with_member(params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
@@ -197,15 +160,6 @@ impl Session {
         compose::object(&meta)
     }
 
-    /// Asks what a value that is being typed could become.
-    pub(crate) async fn complete(&self, typing: &Typing) -> Result<Vec<String>, CallError> {
-        if self.capability("completions").is_none() {
-            return Ok(Vec::new());
-        }
-        let result = self.errand(&Errand::Complete(typing.params())).await?;
-        Ok(Typing::values(&result))
-    }
-
     /// Does what the ticket says; answers what the server asks on the way.
     pub(crate) async fn run(
         &self,
@@ -215,7 +169,7 @@ impl Session {
         let mut params = ticket.params().clone();
         for _ in 0..MAX_ROUNDS {
             let result = self.send(ticket, &params, operator).await?;
-            if !self.modern || operator.wishes().input_required || !is_input_required(&result) {
+            if !self.modern || !is_input_required(&result) || self.hands_out(&result, operator) {
                 return Ok(Answer(result));
             }
             params = self.with_input(ticket.params(), &result, operator).await?;
@@ -239,10 +193,7 @@ impl Session {
             listing::read(self, Listing::Tools).await?;
             reply = self.send_once(ticket, params, operator).await?;
         }
-        match reply {
-            Reply::Result(result) => Ok(result),
-            Reply::Error(error) => Err(self.refused(&error)),
-        }
+        self.result(reply)
     }
 
     async fn send_once(
@@ -262,7 +213,7 @@ impl Session {
     }
 
     /// Adds our own metadata to what the client sent, which stays as it is otherwise.
-    fn with_meta(
+    pub(crate) fn with_meta(
         &self,
         params: &Json,
         id: u64,
@@ -290,51 +241,7 @@ impl Session {
         object::with_member(params, "_meta", &compose::object(&meta)).map_err(broken)
     }
 
-    /// The call again, with answers to what the server asked and its own state untouched.
-    async fn with_input(
-        &self,
-        params: &Json,
-        required: &Json,
-        operator: &Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
-        let broken = |_| self.broken("its request for input is malformed".to_owned());
-        let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
-        let asked = object::members(&requests).map_err(broken)?;
-        // All at once: whoever answers may want to see them together.
-        let answering = asked.into_iter().map(|(key, request)| async move {
-            Ok::<_, CallError>((key, self.answer_input(&request, operator).await?))
-        });
-        let answers = try_join_all(answering).await?;
-        let answers: Vec<(&str, &Json)> = answers.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        let mut params = params.clone();
-        if !answers.is_empty() {
-            let answers = compose::object(&answers);
-            params = object::with_member(&params, "inputResponses", &answers).map_err(broken)?;
-        }
-        if let Some(state) = object::get(required, "requestState") {
-            params = object::with_member(&params, "requestState", &state).map_err(broken)?;
-        }
-        Ok(params)
-    }
-
-    async fn answer_input(
-        &self,
-        request: &Json,
-        operator: &Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
-        let method = object::get_string(request, "method").unwrap_or_default();
-        let asking = Asking::of_method(&method).filter(|asking| self.asked.may_ask(*asking));
-        let Some(asking) = asking else {
-            return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
-        };
-        let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
-        let answer = self.asked.answer(asking, params, Some(&**operator)).await;
-        answer.map_err(|Unanswered { message, .. }| {
-            self.broken(format!("it asks for `{method}`, which got no answer: {message}"))
-        })
-    }
-
-    fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
+    pub(crate) fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
         let server = self.settings.name.clone();
         match (error, may_run) {
             (RequestError::Refused(fault), _) => fault.into_error(&server),
@@ -364,13 +271,20 @@ impl Session {
 
 /// Whether a request that got lost may have changed something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MayRun {
+pub(crate) enum MayRun {
     Yes,
     No,
 }
 
-fn is_input_required(result: &Json) -> bool {
-    object::get_string(result, "resultType").as_deref() == Some("input_required")
+/// Without the token by which a client knows its request: to the server it would be somebody
+/// else's, or nobody's.
+fn without_token(params: &Json) -> Json {
+    let meta = object::get(params, "_meta");
+    let bare = meta
+        .filter(|meta| object::get(meta, protocol::META_PROGRESS).is_some())
+        .and_then(|meta| object::without_member(&meta, protocol::META_PROGRESS).ok())
+        .and_then(|meta| object::with_member(params, "_meta", &meta).ok());
+    bare.unwrap_or_else(|| params.clone())
 }
 
 fn truth() -> Json {

@@ -62,6 +62,10 @@ impl Backend for Followed {
         self.server.about()
     }
 
+    fn known(&self) -> Option<Arc<About>> {
+        self.server.known()
+    }
+
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         self.server.list(listing)
     }
@@ -78,8 +82,12 @@ impl Backend for Followed {
         self.server.complete(typing)
     }
 
-    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
-        self.server.errand(errand)
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        self.server.errand(errand, operator)
     }
 
     fn stderr(&self) -> Vec<String> {

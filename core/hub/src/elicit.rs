@@ -1,7 +1,7 @@
 //! What a server may ask the operator while it works on a call.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::{ServerName, Trust, Verdict};
 use capstan_policy::Policy;
@@ -13,12 +13,12 @@ use tracing::warn;
 use crate::Limits;
 use crate::hub::Hub;
 use crate::ports::{
-    Approval, Ask, Asking, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply,
-    Unanswered, Wishes,
+    Approval, Ask, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply, Unanswered,
+    Wishes,
 };
 
-/// JSON-RPC: a person said no.
-const REFUSED_BY_USER: i64 = -1;
+/// One peer of several has this part of all questions that may be open.
+const SHARES: usize = 4;
 
 /// Stands between a server and the operator: lets through what the rules allow, so many at a
 /// time, and answers no for an operator who does not answer in time.
@@ -27,13 +27,20 @@ pub struct Gate {
     policy: Arc<Policy>,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    open: Arc<AtomicUsize>,
+    open: Arc<OpenQuestions>,
     /// Whose questions go through.
     server: ServerName,
 }
 
+/// Questions of servers that are open right now, by the peer that has to answer them.
+#[derive(Debug, Default)]
+pub struct OpenQuestions(Mutex<HashMap<u64, usize>>);
+
 /// A place among the questions that are open; given back when dropped.
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    open: Arc<OpenQuestions>,
+    peer: u64,
+}
 
 // === impl Gate ===
 
@@ -50,17 +57,22 @@ impl Gate {
     }
 
     fn forbids(&self, server: &ServerName) -> bool {
-        let denied = self
-            .policy
-            .rule_on_elicitation(server, self.clock.now())
-            .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
-        denied || self.policy.trust_of(server) == Trust::Sandboxed
+        forbids(&self.policy, &*self.clock, server)
     }
 
+    /// A place for one more question; `None` when there is none, or this peer has its share.
     fn take_place(&self) -> Option<Place> {
-        let next = |open: usize| (open < self.limits.max_questions).then_some(open + 1);
-        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
-        Some(Place(Arc::clone(&self.open)))
+        let (peer, most) = (self.operator.peer(), self.limits.max_questions);
+        // Where there is one peer, everything is its share.
+        let each = if peer == 0 { most } else { most.div_ceil(SHARES) };
+        let mut open = self.open.counts();
+        let of_peer = open.get(&peer).copied().unwrap_or_default();
+        if open.values().sum::<usize>() >= most || of_peer >= each {
+            return None;
+        }
+        open.insert(peer, of_peer + 1);
+        drop(open);
+        Some(Place { open: Arc::clone(&self.open), peer })
     }
 
     /// Lets a question through; `None` when nobody gets to see it, or nobody answers in time.
@@ -88,15 +100,18 @@ impl Gate {
     }
 }
 
-/// What a server is told whose question nobody answers.
-fn declined(asking: Asking) -> Result<Json, Unanswered> {
-    match asking {
-        Asking::Elicit => Ok(Reply::Decline.to_json()),
-        Asking::Sample | Asking::Roots => {
-            let message = "the user declined the request".to_owned();
-            Err(Unanswered { code: REFUSED_BY_USER, message })
-        }
+impl Hub {
+    /// Whether a server may ask the other side of a front anything at all.
+    pub fn may_ask(&self, server: &ServerName) -> bool {
+        !forbids(&self.policy, &*self.clock, server)
     }
+}
+
+fn forbids(policy: &Policy, clock: &dyn Clock, server: &ServerName) -> bool {
+    let denied = policy
+        .rule_on_elicitation(server, clock.now())
+        .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
+    denied || policy.trust_of(server) == Trust::Sandboxed
 }
 
 impl Operator for Gate {
@@ -116,7 +131,8 @@ impl Operator for Gate {
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         async move {
             let (server, asking) = (ask.server.clone(), ask.asking);
-            self.pass(&server, || self.operator.ask(ask)).await.unwrap_or_else(|| declined(asking))
+            let answer = self.pass(&server, || self.operator.ask(ask)).await;
+            answer.unwrap_or_else(|| Unanswered::declined(asking))
         }
         .boxed()
     }
@@ -135,8 +151,20 @@ impl Operator for Gate {
         self.operator.party()
     }
 
+    fn peer(&self) -> u64 {
+        self.operator.peer()
+    }
+
     fn notice(&self, notice: Notice) {
         self.operator.notice(notice);
+    }
+}
+
+// === impl OpenQuestions ===
+
+impl OpenQuestions {
+    fn counts(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,6 +172,12 @@ impl Operator for Gate {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        let mut open = self.open.counts();
+        if let Some(count) = open.get_mut(&self.peer) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                open.remove(&self.peer);
+            }
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The hub: what is connected, and the one way in.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use capstan_model::{CallError, Caller, ItemId, ServerName, Target};
@@ -10,6 +9,7 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
+use crate::elicit::OpenQuestions;
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::told::{self, Explained};
@@ -32,7 +32,7 @@ pub struct Hub {
     /// What is kept of the lists that were seen.
     pub catalog: Catalog,
     /// Questions of servers that are open right now.
-    pub open_questions: Arc<AtomicUsize>,
+    pub open_questions: Arc<OpenQuestions>,
     /// Where servers say what belongs to no call.
     pub changes: Arc<Changes>,
     /// Who may say yes to a call that a rule asks about, and for how long.
@@ -48,7 +48,7 @@ pub struct Limits {
     pub quota: Option<u32>,
     /// How long a server's question waits for an answer.
     pub question_wait: Duration,
-    /// How many questions of servers may be open at once.
+    /// How many questions of servers may be open at once; one peer of several has a quarter.
     pub max_questions: usize,
     /// Whether arguments are written to the audit log.
     pub keep_arguments: Keep,
@@ -108,7 +108,12 @@ impl Hub {
         caller: &Caller,
         name: &str,
     ) -> Result<(ItemId, Item), CallError> {
-        let call = Call::new(caller.clone(), Target::prompt(name), None);
+        self.find(caller, Target::prompt(name)).await
+    }
+
+    /// The tool or prompt that is meant; connects to its server, and to no other.
+    pub async fn find(&self, caller: &Caller, target: Target) -> Result<(ItemId, Item), CallError> {
+        let call = Call::new(caller.clone(), target, None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok((ItemId { server, item: item.name.clone() }, item))
     }
@@ -140,10 +145,16 @@ impl Hub {
 
     /// The items that a name may stand for: first the one that was given this name towards clients
     /// and models, then the one that the name spells.
+    ///
+    /// A target that names its server stands for one item only.
     pub fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
-        let given = self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
+        let exact = target.id();
+        let is_exact = exact.is_some();
+        let names = &self.catalog.names;
+        let given = exact.or_else(|| names.resolve(target.kind, Alphabet::Usual, &target.name));
         let first = given.clone();
-        let spelled = std::iter::once_with(move || self.id_of(&target.name));
+        let spelled =
+            std::iter::once_with(move || if is_exact { None } else { self.id_of(&target.name) });
         let spelled = spelled.flatten().filter(move |id| Some(id) != first.as_ref());
         given.into_iter().chain(spelled)
     }

@@ -11,7 +11,7 @@ use capstan_hub::catalog::{Alphabet, Catalog, Gathered, Names, Patience};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Absent, Call};
 use capstan_model::{
-    CallError, Caller, ErrorCode, Front, Kind, Naming, ServerName, ServerState, Target,
+    CallError, Caller, ErrorCode, Front, ItemId, Kind, Naming, ServerName, ServerState, Target,
 };
 use futures::FutureExt;
 use futures::future::ready;
@@ -70,6 +70,36 @@ async fn a_name_in_any_form_finds_its_tool_without_any_list_seen_before() {
         }
     }
     assert_eq!(found(&world(servers(), &[]), "files__list_all").await.unwrap(), "files__list.all");
+}
+
+#[tokio::test]
+async fn whoever_says_which_server_gets_its_item_whatever_others_are_called() {
+    let servers = vec![
+        // Its tool is offered by a name that another server has a tool of.
+        Server::new("files", &["mcp__read", "read"]),
+        Server::new("mcp", &["read", "files__read"]),
+    ];
+    let world = world(servers, &[("mcp", Naming::Bare), ("files", Naming::Bare)]);
+    let gathered = gather(&world).await;
+    world.hub.name_tools(&gathered, Alphabet::Usual);
+    let caller = Caller::operator(Front::Gateway);
+    let find = async |server: &str, item: &str| {
+        let id = ItemId { server: server.parse().unwrap(), item: item.to_owned() };
+        world.hub.find(&caller, Target::exact(Kind::Tool, id)).await.map(|(id, _)| id)
+    };
+    for (server, item) in
+        [("mcp", "read"), ("mcp", "files__read"), ("files", "read"), ("files", "mcp__read")]
+    {
+        let id = find(server, item).await.unwrap();
+        assert_eq!((id.server.as_str(), id.item.as_str()), (server, item));
+    }
+    // Names that would be somebody's, were they looked up.
+    for (server, item) in
+        [("mcp", "mcp__read"), ("files", "files__read"), ("files", "mcp"), ("none", "read")]
+    {
+        let error = find(server, item).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::NotFound, "{server} {item}");
+    }
 }
 
 #[tokio::test]

@@ -2,13 +2,18 @@
 
 use serde::Serialize;
 
+use crate::name::{ItemId, ServerName};
+
 /// What a call wants, in the caller's own words: not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// The name as the caller wrote it, for example `linear__list_issues`.
+    /// The name as the caller wrote it, for example `linear__list_issues`; where the server is
+    /// said beside it, the server's own name for the item.
     pub name: String,
+    /// The server, where it is known. Then the name is not looked up anywhere else.
+    pub server: Option<ServerName>,
 }
 
 /// The three things a server offers.
@@ -28,17 +33,33 @@ pub enum Kind {
 impl Target {
     /// A tool, by any spelling of its id.
     pub fn tool(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Tool, name: name.into() }
+        Self::spelled(Kind::Tool, name)
     }
 
     /// A resource, as `server:uri`.
     pub fn resource(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Resource, name: name.into() }
+        Self::spelled(Kind::Resource, name)
     }
 
     /// A prompt, by any spelling of its id.
     pub fn prompt(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Prompt, name: name.into() }
+        Self::spelled(Kind::Prompt, name)
+    }
+
+    /// An item by any spelling of its id.
+    pub fn spelled(kind: Kind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), server: None }
+    }
+
+    /// This item of this server, and no other that a name could stand for.
+    pub fn exact(kind: Kind, id: ItemId) -> Self {
+        Self { kind, name: id.item, server: Some(id.server) }
+    }
+
+    /// The item, where nothing has to be looked up.
+    pub fn id(&self) -> Option<ItemId> {
+        let server = self.server.clone()?;
+        Some(ItemId { server, item: self.name.clone() })
     }
 }
 

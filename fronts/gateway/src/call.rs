@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
-use capstan_model::{CallError, Kind, Target};
+use capstan_model::{CallError, ItemId, Kind, Target};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
@@ -15,9 +15,11 @@ use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
-use crate::operator::{Around, ClientOperator, META_LEVEL};
+use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
+use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
+use crate::shares::Peer;
 
 /// One call on its way.
 struct Way {
@@ -30,6 +32,8 @@ struct Way {
     part: Part,
     /// For modern clients, a digest of the call.
     call: Option<String>,
+    /// What a client of 2025-11-25 says that wants a task.
+    task: Option<Json>,
 }
 
 /// Takes a call.
@@ -40,9 +44,14 @@ pub(crate) fn call(
     kind: Kind,
     params: Option<Json>,
 ) -> Exchange {
-    let params = params.unwrap_or_else(Json::empty_object);
-    let [name, state, responses] =
-        object::peek(&params, [kind.name_key(), "requestState", "inputResponses"]);
+    let mut params = params.unwrap_or_else(Json::empty_object);
+    let [name, state, responses, mut task] =
+        object::peek(&params, [kind.name_key(), "requestState", "inputResponses", "task"]);
+    if task.is_some() && client.revision != Revision::V2025_11_25 {
+        // It means nothing in the words of this client, and must not mean anything to a server.
+        task = None;
+        params = object::without_member(&params, "task").unwrap_or(params);
+    }
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
         let message = format!("`{}` must be a string", kind.name_key());
         return Exchange::fault(id, Fault::invalid(message));
@@ -61,6 +70,7 @@ pub(crate) fn call(
         params,
         part: Part::First,
         call,
+        task,
     };
     match (way.call.clone(), state) {
         (Some(call), Some(state)) => {
@@ -93,12 +103,13 @@ impl Way {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
         };
         parked.answer(responses);
-        let coming = self.coming();
+        let coming = self.coming(&parked.operator);
         if !parked.questions.is_empty() {
             let again = coming.map(|coming| coming.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let Parked { events, task, .. } = parked;
+        let Parked { events, task, operator, .. } = parked;
+        operator.hear(&self.params);
         let exchange = Exchange::running(id, &self.client, events, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -106,10 +117,12 @@ impl Way {
         }
     }
 
-    fn coming(&self) -> Option<Coming> {
+    fn coming(&self, operator: &Arc<ClientOperator>) -> Option<Coming> {
         Some(Coming {
+            operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
+            peer: Peer::of(&self.client.caller),
             call: self.call.clone()?,
         })
     }
@@ -126,12 +139,12 @@ impl Way {
 
     fn start(self, id: RequestId) -> Exchange {
         let (events, coming_out) = mpsc::channel(EVENTS);
-        let hub = &self.gateway.hub;
-        let around = Around { patience: hub.limits.question_wait, servers: hub.backends.len() };
+        let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
-        let (client, coming) = (Arc::clone(&self.client), self.coming());
-        let task = Task(tokio::spawn(self.run(Arc::new(operator))));
+        let operator = Arc::new(operator);
+        let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
+        let task = Task(tokio::spawn(self.run(operator)));
         let exchange = Exchange::running(id, &client, coming_out, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -183,7 +196,7 @@ impl Way {
             Err(error) => Ending::failed(error),
         });
         match result {
-            Ok(screened) => Ok(self.deliver(&screened, &operator)),
+            Ok(screened) => self.deliver(&screened, &operator),
             Err(error) => self.fail(&error, &operator),
         }
     }
@@ -204,16 +217,17 @@ impl Way {
 
     /// What the hub is to look for; `None` when no server has it.
     async fn target(&self) -> Option<Target> {
-        let name = match (&self.client.view, self.kind) {
-            (View::One(server), Kind::Tool | Kind::Prompt) => format!("{server}__{}", self.name),
-            (View::One(server), Kind::Resource) => format!("{server}:{}", self.name),
-            (View::All, Kind::Tool | Kind::Prompt) => self.name.clone(),
+        let id = match (&self.client.view, self.kind) {
+            (View::All, Kind::Tool | Kind::Prompt) => {
+                return Some(Target::spelled(self.kind, self.name.clone()));
+            }
+            (View::One(server), _) => ItemId { server: server.clone(), item: self.name.clone() },
             (View::All, Kind::Resource) => {
-                let (server, uri) = self.gateway.locate(&self.client, &self.name).await?;
-                format!("{server}:{uri}")
+                let (server, item) = self.gateway.locate(&self.client, &self.name).await?;
+                ItemId { server, item }
             }
         };
-        Some(Target { kind: self.kind, name })
+        Some(Target::exact(self.kind, id))
     }
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.
@@ -228,9 +242,13 @@ impl Way {
     }
 
     /// The result, in the client's revision.
-    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Payload {
+    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Result<Payload, Fault> {
         let (result, shape) = (screened.result(), screened.shape());
-        match &self.call {
+        let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
+        if let Some(task) = task {
+            return Ok(Payload::from(task));
+        }
+        Ok(match &self.call {
             None if shape.odd_structure => {
                 // A client before 2026-07-28 takes nothing but an object there; the text is left.
                 let plain = object::without_member(result, "structuredContent");
@@ -244,19 +262,24 @@ impl Way {
                     call,
                     self.gateway.elsewhere(theirs, operator.approved().into()),
                 );
-                let result = object::with_member(result, "requestState", &state);
-                Payload::from(result.unwrap_or_else(|_| screened.result().clone()))
+                let signed = operator.signed_requests(screened.server(), result);
+                let result = object::with_member(&signed, "requestState", &state);
+                Payload::from(result.unwrap_or(signed))
             }
             Some(_) => modern(result, shape, self.kind),
-        }
+        })
     }
 
     fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
-        if let (CallError::Server { code: URL_REQUIRED, whole: Some(whole), .. }, Some(call)) =
-            (error, &self.call)
+        if let (
+            CallError::Server { code: URL_REQUIRED, whole: Some(whole), server, .. },
+            Some(call),
+        ) = (error, &self.call)
+            && operator.can_visit()
+            && self.gateway.hub.may_ask(server)
             && let Some(result) = self.visits(whole, call, operator)
         {
-            return Ok(Payload::from(result));
+            return Ok(Payload::from(operator.signed_requests(server, &result)));
         }
         if self.kind == Kind::Tool
             && let Some(result) = tool_error(error)

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, ServerName};
 
+use crate::built::Built;
 use crate::client::{Client, View};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
-use crate::lists::Built;
 
 /// How many such lists are kept; the one that nobody has asked for the longest goes first.
 const MAX_LISTS: usize = 256;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use capstan_hub::Session;
 use capstan_model::{Caller, ServerName};
-use capstan_wire::{Json, Reply, RequestId, object};
+use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::able;
 use crate::revision::Revision;
 
 /// Messages to a client that belong to no request and wait to be sent; more are left out.
@@ -18,9 +19,6 @@ const INBOX: usize = 256;
 
 /// Requests of one client that are worked on at the same time.
 pub const MAX_RUNNING: usize = 1024;
-
-/// The extension whose results are fetched later, by an id that does not say whose it is.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Resources that one client may subscribe to.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
@@ -89,25 +87,6 @@ pub(crate) enum Level {
     Emergency,
 }
 
-// === impl View ===
-
-impl View {
-    /// Capabilities as they hold here: where all servers are shown there are no tasks, because
-    /// nobody could tell whose one is.
-    pub(crate) fn able(&self, able: Json) -> Json {
-        let extensions = match self {
-            Self::All => object::get(&able, "extensions"),
-            Self::One(_) => None,
-        };
-        let Some(extensions) = extensions.filter(|all| object::get(all, TASKS).is_some()) else {
-            return able;
-        };
-        let rest = object::without_member(&extensions, TASKS)
-            .and_then(|rest| object::with_member(&able, "extensions", &rest));
-        rest.unwrap_or_else(|_| Json::empty_object())
-    }
-}
-
 // === impl Party ===
 
 impl Party {
@@ -122,7 +101,7 @@ impl Party {
 impl Client {
     pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
         let Party { caller, view, number, .. } = party;
-        let able = view.able(able);
+        let able = able::of_client(revision, able);
         Self {
             number,
             revision,
@@ -166,6 +145,16 @@ impl Client {
         if let Some(waiting) = waiting {
             // Whoever asked may have gone away in the meantime.
             drop(waiting.send(reply));
+        }
+    }
+
+    /// A message could not be told to the client. A question in it is as good as declined.
+    pub fn unheard(&self, message: &Bytes) {
+        if let Ok(Message::Request { id: RequestId::Number(id), .. }) = Message::parse(message)
+            && let Ok(id) = u64::try_from(id)
+        {
+            let waiting = self.state().asks.remove(&id);
+            drop(waiting);
         }
     }
 
@@ -310,25 +299,5 @@ impl Level {
 
     pub(crate) fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(level, _)| *level == self).map_or("debug", |(_, word)| word)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_are_tasks_only_where_one_server_is_shown() {
-        let one = View::One("s".parse().unwrap());
-        let tasks = r#"{"a":1,"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}"#;
-        for (view, before, after) in [
-            (&one, tasks, tasks),
-            (&View::All, tasks, r#"{"a":1,"extensions":{"x/y":{}}}"#),
-            (&View::All, r#"{"extensions":{"x/y":{}}}"#, r#"{"extensions":{"x/y":{}}}"#),
-            (&View::All, "{}", "{}"),
-        ] {
-            let able = view.able(Json::parse(before.to_owned()).unwrap());
-            assert_eq!(able.to_string(), after, "{before}");
-        }
     }
 }

@@ -8,8 +8,10 @@ use capstan_wire::{Json, compose};
 
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::operator::ClientOperator;
 use crate::park::Parked;
 use crate::seal::{Sealed, State};
+use crate::shares::Peer;
 
 /// The type of a result that asks for input.
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
@@ -21,8 +23,11 @@ const PARK_GRACE: Duration = Duration::from_secs(30);
 pub(crate) struct Coming {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) subject: String,
+    pub(crate) peer: Peer,
     /// A digest of the call.
     pub(crate) call: String,
+    /// The client as the road sees it, in all parts of the call.
+    pub(crate) operator: Arc<ClientOperator>,
 }
 
 // === impl Coming ===
@@ -35,13 +40,17 @@ impl Coming {
 
     /// Keeps a call until its client comes back; the answer that sends the client for it.
     pub(crate) fn park(&self, parked: Parked) -> Result<Json, Fault> {
+        parked.operator.pause();
         let requests = parked.requests();
-        match self.gateway.park.put(parked) {
+        match self.gateway.park.put(parked, self.peer) {
             Ok(number) => {
                 let state = self.gateway.seal(&self.subject, &self.call, State::Parked(number));
                 Ok(input_required(&requests, &state))
             }
-            Err(_) => Err(Fault::new(-32603, "too many calls wait for an answer; try again later")),
+            Err(parked) => {
+                parked.decline();
+                Err(Fault::new(-32603, "too many calls wait for an answer; try again later"))
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Completions, log levels, subscriptions and tasks: what is asked of one server, found by what it
-//! is about.
+//! Completions, log levels and subscriptions: what is asked of one server, found by what it is
+//! about.
 
 use std::sync::Arc;
 
@@ -122,23 +122,6 @@ impl Gateway {
             }
         }
         Ok(Json::empty_object())
-    }
-
-    /// `tasks/…`: goes to the server whose call the task belongs to.
-    pub(crate) async fn task(
-        self: Arc<Self>,
-        client: Arc<Client>,
-        method: String,
-        params: Option<Json>,
-    ) -> Result<Json, Fault> {
-        let View::One(server) = &client.view else {
-            // The id of a task says nothing about whose it is.
-            return Err(Fault::unknown_method(&method));
-        };
-        let params = params.unwrap_or_else(Json::empty_object);
-        let errand = Errand::Task(method.clone(), params);
-        let result = self.hub.errand(server, None, &errand, &client.caller).await;
-        result.map_err(|error| Fault::of_call(&error, Kind::Tool, &method, client.revision))
     }
 }
 

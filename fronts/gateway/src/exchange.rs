@@ -154,7 +154,8 @@ impl Exchange {
         };
         let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
         let questions = questions.into_iter().enumerate().map(number).collect();
-        let parked = Parked { events, task, questions, expires: coming.expires() };
+        let (expires, operator) = (coming.expires(), Arc::clone(&coming.operator));
+        let parked = Parked { events, task, operator, questions, expires };
         let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
         let message = said.pop_front();
         self.done();

@@ -10,20 +10,22 @@ use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::call;
+use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
 use crate::conversations::Conversations;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
-use crate::listen::{Audience, MAX_CHANGES};
+use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
-use crate::operator::META_LEVEL;
+use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
-use crate::seal::Sealer;
+use crate::seal::{NoRandomness, Sealer};
+use crate::tasks::Tasks;
 use crate::watch::Watching;
 
 /// How often what has waited for too long is looked for.
@@ -40,10 +42,11 @@ pub struct Gateway {
     pub(crate) hub: Arc<Hub>,
     pub(crate) sealer: Sealer,
     pub(crate) park: Park,
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) lists: Lists,
     pub(crate) audience: Audience,
     pub(crate) watching: Watching,
-    pub(crate) changes: mpsc::Sender<Listing>,
+    pub(crate) changes: Arc<Changes>,
     pub(crate) metrics: Metrics,
     /// Who watches calls, if anybody does.
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
@@ -62,22 +65,33 @@ pub struct Gateway {
 
 impl Gateway {
     /// A gateway to the servers of a hub. Must be called within a tokio runtime.
-    pub fn new(hub: Arc<Hub>) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn new(hub: Arc<Hub>) -> Result<Arc<Self>, NoRandomness> {
         Self::watched(hub, None)
     }
 
     /// The same, with somebody who watches its calls.
-    pub fn watched(hub: Arc<Hub>, tracer: Option<Arc<dyn Tracer>>) -> Arc<Self> {
-        let (changes, coming) = mpsc::channel(MAX_CHANGES);
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn watched(
+        hub: Arc<Hub>,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Result<Arc<Self>, NoRandomness> {
+        let sealer = Sealer::new()?;
+        let changes = Arc::<Changes>::default();
         let (stop, stopped) = watch::channel(false);
         let gateway = Arc::new(Self {
             hub,
-            sealer: Sealer::new(),
+            sealer,
             park: Park::default(),
+            tasks: Arc::default(),
             lists: Lists::default(),
             audience: Audience::default(),
             watching: Watching::default(),
-            changes,
+            changes: Arc::clone(&changes),
             metrics: Metrics::default(),
             tracer,
             stopped,
@@ -89,9 +103,9 @@ impl Gateway {
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
         gateway.hub.changes.listen(listener);
-        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), coming));
+        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
-        gateway
+        Ok(gateway)
     }
 
     /// A new conversation of a caller: what its quota counts for.
@@ -232,13 +246,10 @@ impl Gateway {
                 plain(gateway.subscribe(other, params, Wanted::No).await)
             }),
             "subscriptions/listen" if modern => self.listen(client, id, params),
-            task @ ("tasks/get" | "tasks/update" | "tasks/cancel") if modern => {
-                let task = task.to_owned();
-                Exchange::silent(id, client, async move {
-                    plain(gateway.task(other, task, params).await)
-                })
+            other => {
+                let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
+                about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
             }
-            unknown => Exchange::fault(id, Fault::unknown_method(unknown)),
         }
     }
 
@@ -282,6 +293,15 @@ impl Gateway {
         spent.insert(number, self.now()).is_none()
     }
 
+    /// What a request has around it.
+    pub(crate) fn around(&self) -> Around {
+        Around {
+            patience: self.hub.limits.question_wait,
+            servers: self.hub.backends.len(),
+            tasks: Arc::clone(&self.tasks),
+        }
+    }
+
     pub(crate) fn now(&self) -> Duration {
         self.hub.clock.monotonic()
     }
@@ -292,10 +312,20 @@ impl Gateway {
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
+            gateway.tasks.sweep(gateway.now());
+            for (view, listing) in gateway.lists.expired(gateway.hub.clock.now()) {
+                gateway.look(view, listing);
+            }
             let now = gateway.now();
             let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
             // By then the state itself is no longer good.
             spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
         }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.changes.close();
     }
 }

@@ -8,14 +8,15 @@ use capstan_hub::ports::{About, Listing};
 use capstan_model::ServerName;
 use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
-use futures::future::join_all;
 
+use crate::able;
 use crate::client::{Client, Party, View};
 use crate::exchange::Answer;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::{client_name, named};
 use crate::revision::Revision;
+use crate::shares::Peer;
 
 /// How long who we are may depend on a server that has not said who it is.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
@@ -54,6 +55,11 @@ impl Gateway {
         // Only now: whoever is gone by then was never here.
         self.greet(&client);
         (Answer::result(id, &compose::object(&members)), Some(client))
+    }
+
+    /// Whose share something of a caller counts for whose client says this of itself.
+    pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
+        Peer::of(&named(self.stateless(Arc::clone(caller), View::All), info).caller)
     }
 
     /// Whether params are those of a modern request.
@@ -98,14 +104,14 @@ impl Gateway {
 
     /// What is said of the servers that are shown, as far as they are known.
     async fn greeting(&self, client: &Client) -> Greeting {
-        let view = &client.view;
-        match view {
+        let revision = client.revision;
+        match &client.view {
             View::One(server) => {
-                let about = self.about(server, WAIT_FOR_ONE).await;
+                let about = self.about(server).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
                 Greeting {
-                    capabilities: capabilities(about.iter()),
+                    capabilities: able::of_servers(revision, about.iter()),
                     instructions: text.map(|text| compose::string(&text)),
                 }
             }
@@ -115,18 +121,15 @@ impl Gateway {
                 let reached = |name: &&ServerName| {
                     self.hub.policy.out_of_reach(&client.caller, name).is_none()
                 };
-                let known = gathered.lists.keys().filter(reached);
-                let abouts = join_all(known.map(|name| async move {
-                    Some((name, self.about(name, Duration::ZERO).await?))
-                }));
+                let known = |name| Some((name, self.hub.backends.get(name)?.known()?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
-                    abouts.await.into_iter().flatten().collect();
+                    gathered.lists.keys().filter(reached).filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
                     about.instructions.as_deref().map(|text| (*name, text))
                 });
                 let merged = merged_instructions(texts);
                 Greeting {
-                    capabilities: view.able(capabilities(abouts.iter().map(|(_, about)| about))),
+                    capabilities: able::of_servers(revision, abouts.iter().map(|(_, about)| about)),
                     instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
                 }
             }
@@ -140,9 +143,9 @@ impl Gateway {
         Ok(Arc::new(Client::new(revision, able, party, session)))
     }
 
-    async fn about(&self, server: &ServerName, limit: Duration) -> Option<Arc<About>> {
+    async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
         let backend = self.hub.backends.get(server)?;
-        tokio::time::timeout(limit, backend.about()).await.ok()?.ok()
+        tokio::time::timeout(WAIT_FOR_ONE, backend.about()).await.ok()?.ok()
     }
 }
 
@@ -184,29 +187,4 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
     Ok((revision, able, info))
-}
-
-/// What the servers can do, together.
-fn capabilities<'a>(servers: impl Iterator<Item = &'a Arc<About>>) -> Json {
-    let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
-    let changes = compose::object(&[("listChanged", &yes)]);
-    let resources = compose::object(&[("listChanged", &yes), ("subscribe", &yes)]);
-    let empty = Json::empty_object();
-    let mut members: Vec<(String, Json)> = vec![
-        ("tools".to_owned(), changes.clone()),
-        ("prompts".to_owned(), changes),
-        ("resources".to_owned(), resources),
-        ("completions".to_owned(), empty.clone()),
-        ("logging".to_owned(), empty),
-    ];
-    for about in servers {
-        let theirs = about.capabilities.as_ref().and_then(|all| object::members(all).ok());
-        for (key, value) in theirs.unwrap_or_default() {
-            if !members.iter().any(|(name, _)| *name == key) {
-                members.push((key, value));
-            }
-        }
-    }
-    let members: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    compose::object(&members)
 }

@@ -2,9 +2,10 @@
 //!
 //! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
 //! one request and what comes back, [`gateway`] takes requests and hands each to its method:
-//! `hello` (who we are), `lists` (what there is), `call` (the road), `errand` (completion, log
-//! levels, tasks) and `listen` (changes). `operator` is the client as the road sees it,
-//! `approve` how it is asked whether a call may run, `park`
+//! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
+//! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
+//! `listen` (changes). `operator` is the client as the road sees it, `approve` how it is asked
+//! whether a call may run, `park`
 //! keeps calls whose client has to come back with an answer, `seal` protects what such a client
 //! carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and [`http`].
 //!
@@ -17,16 +18,22 @@ pub mod exchange;
 pub mod gateway;
 mod fault;
 mod seal;
+mod shares;
 mod conversations;
+mod tasks;
+mod able;
 mod park;
 mod approve;
 mod operator;
 mod identity;
 mod hello;
+mod built;
 mod lists;
+mod changes;
 mod coming;
 mod call;
 mod errand;
+mod task;
 mod watch;
 mod listen;
 mod metrics;
@@ -38,3 +45,4 @@ pub use exchange::{Answer, Exchange, Out};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use revision::Revision;
+pub use seal::NoRandomness;

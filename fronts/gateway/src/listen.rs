@@ -2,14 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
@@ -17,29 +15,24 @@ use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
-
-/// How long it must be quiet before a change is told.
-const DEBOUNCE: Duration = Duration::from_millis(100);
-
-/// How long a change can be held back by others.
-const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
-
-/// Changes that wait to be looked at; more of the same tell nothing new.
-pub(crate) const MAX_CHANGES: usize = 64;
+use crate::shares::{Peer, Shares};
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
+
+/// Those of one peer.
+const MAX_OWN: usize = 1000;
 
 /// `_meta` key of a message on a subscription.
 const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Whom changes are told to.
-#[derive(Default)]
 pub(crate) struct Audience {
     /// Clients that are connected, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
     listens: Mutex<HashMap<u64, Listen>>,
+    shares: Arc<Shares>,
 }
 
 /// A subscription of a modern client.
@@ -75,17 +68,11 @@ impl Gateway {
     /// The client is gone: its requests end, its subscriptions too.
     pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
         self.audience.clients().remove(&client.number);
+        self.tasks.leave(client.number);
         client.cancel_all();
         for (server, uri) in client.subscriptions() {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
-        }
-    }
-
-    /// A list may have changed.
-    pub(crate) fn changed(&self, listing: Listing) {
-        if self.changes.try_send(listing).is_err() {
-            tracing::debug!("many changes at once; they are looked at together");
         }
     }
 
@@ -137,53 +124,20 @@ impl Gateway {
                 resources.insert((server, own), uri);
             }
         }
+        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
+            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+        };
         let view = client.view.clone();
         let listen = Listen { view, id, lists, resources, events: events.clone() };
         // The first message says what was understood.
         if events.send(Event::Message(listen.acknowledged())).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
-        let Some(number) = self.audience.add(listen) else {
-            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
-        };
+        let number = self.audience.add(listen);
         let _ends = Ends { gateway: Arc::clone(&self), number };
         drop(watched);
         self.stopped.clone().wait_for(|stopped| *stopped).await.ok();
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
-    }
-
-    /// Tells of changes as they come, for as long as there is a gateway.
-    pub(crate) async fn tell_changes(gateway: Weak<Self>, mut coming: mpsc::Receiver<Listing>) {
-        while let Some(first) = coming.recv().await {
-            let mut changed = HashSet::from([first]);
-            let last = Instant::now() + MAX_DEBOUNCE;
-            loop {
-                let quiet = (Instant::now() + DEBOUNCE).min(last);
-                tokio::select! {
-                    biased;
-                    () = sleep_until(quiet) => break,
-                    Some(another) = coming.recv() => {
-                        changed.insert(another);
-                    }
-                }
-                if Instant::now() >= last {
-                    break;
-                }
-            }
-            let Some(gateway) = gateway.upgrade() else { return };
-            gateway.tell_changed(&changed).await;
-        }
-    }
-
-    /// Looks at lists that may have changed; whoever has seen something else is told by that.
-    async fn tell_changed(self: &Arc<Self>, changed: &HashSet<Listing>) {
-        for (view, listing) in self.lists.known() {
-            if changed.contains(&listing)
-                && let Err(fault) = self.built(&view, listing).await
-            {
-                tracing::debug!(?fault, "a list that may have changed cannot be read");
-            }
-        }
     }
 
     /// Tells everybody who is shown this list that it has changed.
@@ -202,6 +156,17 @@ impl Gateway {
         }
     }
 
+    /// How a task goes is its owner's business.
+    fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
+        let own = object::get_string(params, "taskId");
+        let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
+        let client = owner.and_then(|number| self.audience.clients().get(&number)?.upgrade());
+        if let Some(client) = client {
+            let params = self.tasks.translate(server, params);
+            client.tell(compose::notification(method, Some(&params)).into());
+        }
+    }
+
     /// How many clients are connected.
     pub(crate) fn sessions(&self) -> usize {
         self.audience.clients().len()
@@ -209,8 +174,8 @@ impl Gateway {
 }
 
 impl Listener for Gateway {
-    fn list_changed(&self, _: &ServerName, listing: Listing) {
-        self.changed(listing);
+    fn list_changed(&self, server: &ServerName, listing: Listing) {
+        self.changes.note(server, listing);
     }
 
     fn resource_updated(&self, server: &ServerName, params: &Json) {
@@ -238,6 +203,9 @@ impl Listener for Gateway {
     }
 
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        if let ("notifications/tasks/status", Some(params)) = (method, params) {
+            return self.tell_status(server, method, params);
+        }
         // A page was visited; whoever was asked to visit it knows its id.
         if method == "notifications/elicitation/complete" {
             let message = Bytes::from(compose::notification(method, params));
@@ -257,15 +225,12 @@ impl Listener for Gateway {
 // === impl Audience ===
 
 impl Audience {
-    fn add(&self, listen: Listen) -> Option<u64> {
+    fn add(&self, listen: Listen) -> u64 {
         let mut listens = self.listens();
-        if listens.len() >= MAX_LISTENS {
-            return None;
-        }
         let number = listens.keys().max().map_or(1, |last| last + 1);
         listens.insert(number, listen);
         drop(listens);
-        Some(number)
+        number
     }
 
     /// Whether anybody wants to hear of a resource.
@@ -289,6 +254,13 @@ impl Audience {
 
     fn listens(&self) -> MutexGuard<'_, HashMap<u64, Listen>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Audience {
+    fn default() -> Self {
+        let shares = Shares::new(MAX_LISTENS, MAX_OWN);
+        Self { clients: Mutex::default(), listens: Mutex::default(), shares }
     }
 }
 

@@ -4,12 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use capstan_hub::catalog::{Alphabet, Gathered, Patience};
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Caller, ItemId, Kind, ServerName};
+use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
+use jiff::Timestamp;
 
+use crate::built::{Built, Made, Pages};
 use crate::classes::Classes;
 use crate::client::{Client, View};
 use crate::exchange::Payload;
@@ -20,9 +22,6 @@ use crate::hello::server_meta;
 /// How long a list waits after the latest answer of a server, and how long in all.
 const PATIENCE: Patience =
     Patience::Quiet { after: Duration::from_millis(50), most: Duration::from_secs(2) };
-
-/// Largest page, in bytes. Many clients read only the first.
-const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// What clash of two resources the second one is told apart by.
 const MAPPED: &str = "capstan://";
@@ -35,15 +34,6 @@ pub(crate) struct Lists {
     pub(crate) classes: Classes,
     /// Servers whose list somebody waits for in the background.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
-}
-
-/// One list, ready to be sent.
-pub(crate) struct Built {
-    /// What it was made of. As long as that is the same, so is the list.
-    sources: Vec<(ServerName, Arc<[Item]>)>,
-    pages: Vec<Bytes>,
-    /// For resources and templates: whose each one is, by the name it is shown under.
-    owners: HashMap<String, (ServerName, String)>,
 }
 
 impl Gateway {
@@ -62,10 +52,11 @@ impl Gateway {
             }
         };
         let built = self.built_for(&client, listing).await?;
-        let page = built.pages.get(at);
+        let pages = built.pages(client.revision);
+        let page = pages.get(at);
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
         let mut after = String::new();
-        if at + 1 < built.pages.len() {
+        if at + 1 < pages.len() {
             after = format!(r#","nextCursor":"p{}""#, at + 1);
         }
         if client.revision.is_modern() {
@@ -91,7 +82,8 @@ impl Gateway {
         };
         let key = (view.clone(), listing);
         let known = self.lists.built().get(&key).cloned();
-        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered)) {
+        let now = self.hub.clock.now();
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered, now)) {
             return Ok(Arc::clone(known));
         }
         let built = Arc::new(self.build(view, listing, &gathered, &Caller::anonymous()));
@@ -135,7 +127,7 @@ impl Gateway {
             let there = backend.list(listing).await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
-                gateway.changed(listing);
+                gateway.changes.note(&key.0, listing);
             }
         });
     }
@@ -161,7 +153,7 @@ impl Gateway {
     ) -> Built {
         let sources: Vec<(ServerName, Arc<[Item]>)> =
             gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
-        let mut pages = Pages::default();
+        let mut pages = Pages::of(listing);
         let mut owners = HashMap::new();
         let kind = match listing {
             Listing::Tools => Kind::Tool,
@@ -197,7 +189,8 @@ impl Gateway {
                 pages.push(&renamed.unwrap_or_else(|_| item.definition.clone()));
             }
         }
-        Built { sources, pages: pages.finish(), owners }
+        let until = self.hub.rules_change_at();
+        Built::new(Made { sources, pages, owners, until })
     }
 
     /// Whose resource an address is, and what its server calls it.
@@ -249,11 +242,14 @@ impl Gateway {
         client: &Client,
         name: &str,
     ) -> Option<(ServerName, String)> {
-        let name = match &client.view {
-            View::One(server) => format!("{server}__{name}"),
-            View::All => name.to_owned(),
+        let target = match &client.view {
+            View::One(server) => Target::exact(
+                Kind::Prompt,
+                ItemId { server: server.clone(), item: name.to_owned() },
+            ),
+            View::All => Target::prompt(name),
         };
-        let (id, _) = self.hub.find_prompt(&client.caller, &name).await.ok()?;
+        let (id, _) = self.hub.find(&client.caller, target).await.ok()?;
         Some((id.server, id.item))
     }
 
@@ -267,6 +263,12 @@ impl Gateway {
 // === impl Lists ===
 
 impl Lists {
+    /// The lists that somebody has asked for and that no longer hold by themselves.
+    pub(crate) fn expired(&self, now: Timestamp) -> Vec<(View, Listing)> {
+        let built = self.built();
+        built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// The lists that somebody has asked for.
     pub(crate) fn known(&self) -> Vec<(View, Listing)> {
         self.built().keys().cloned().collect()
@@ -278,70 +280,6 @@ impl Lists {
 
     fn awaited(&self) -> MutexGuard<'_, HashSet<(ServerName, Listing)>> {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Built ===
-
-impl Built {
-    /// Whether a client sees the same in both.
-    pub(crate) fn looks_like(&self, other: &Self) -> bool {
-        self.pages == other.pages
-    }
-
-    /// What it was made of.
-    pub(crate) fn gathered(&self) -> Gathered {
-        Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn empty() -> Self {
-        Self { sources: Vec::new(), pages: Vec::new(), owners: HashMap::new() }
-    }
-
-    fn is_of(&self, gathered: &Gathered) -> bool {
-        self.sources.len() == gathered.lists.len()
-            && self
-                .sources
-                .iter()
-                .zip(&gathered.lists)
-                .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now))
-    }
-}
-
-/// Pages as they grow.
-#[derive(Default)]
-struct Pages {
-    done: Vec<Bytes>,
-    current: BytesMut,
-}
-
-// === impl Pages ===
-
-impl Pages {
-    fn push(&mut self, item: &Json) {
-        if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
-            self.close();
-        }
-        self.current.extend_from_slice(if self.current.is_empty() { b"[" } else { b"," });
-        self.current.extend_from_slice(item.as_bytes());
-    }
-
-    fn close(&mut self) {
-        self.current.extend_from_slice(b"]");
-        // A copy of the right size: what has grown is up to twice as large.
-        self.done.push(Bytes::copy_from_slice(&self.current));
-        self.current.clear();
-    }
-
-    fn finish(mut self) -> Vec<Bytes> {
-        if self.current.is_empty() && self.done.is_empty() {
-            return vec![Bytes::from_static(b"[]")];
-        }
-        if !self.current.is_empty() {
-            self.close();
-        }
-        self.done
     }
 }
 
@@ -360,22 +298,6 @@ fn ends_of(template: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pages_are_filled_in_order_and_an_empty_list_is_one() {
-        assert_eq!(Pages::default().finish(), ["[]"]);
-        let mut pages = Pages::default();
-        let large = compose::string(&"x".repeat(MAX_PAGE / 2));
-        for _ in 0..3 {
-            pages.push(&large);
-        }
-        let pages = pages.finish();
-        assert_eq!(pages.len(), 3);
-        for page in pages {
-            let items = object::items(&Json::parse(page).unwrap()).unwrap();
-            assert_eq!(items.len(), 1);
-        }
-    }
 
     #[test]
     fn only_our_own_cursors_are_read() {

@@ -1,7 +1,7 @@
 //! A client as the road sees it: it is told how its call goes, and asked what its server asks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,8 @@ use crate::approve;
 use crate::client::{Client, Level, View};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
+use crate::shares::Peer;
+use crate::tasks::Tasks;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -29,22 +31,20 @@ pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) struct ClientOperator {
     client: Arc<Client>,
     events: mpsc::Sender<Event>,
-    /// By which the client knows the progress of this call.
-    token: Option<Json>,
-    /// What it wants to hear of, of what the server logs.
-    level: Hears,
+    hearing: Mutex<Hearing>,
     around: Around,
     /// Whether it said yes to the call.
     approved: AtomicBool,
 }
 
 /// What a call has around it.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
     /// How many servers there are.
     pub(crate) servers: usize,
+    /// The tasks that clients know.
+    pub(crate) tasks: Arc<Tasks>,
 }
 
 /// Something that happens while a request is worked on.
@@ -62,10 +62,20 @@ pub(crate) struct Open {
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
 }
 
-/// A request to the client that is taken back when nobody waits for its reply any more.
-struct Unsettled<'a> {
+/// What the client wants to hear while it waits. With each part of a call it says so anew.
+struct Hearing {
+    /// By which the client knows the progress of this call.
+    token: Option<Json>,
+    /// What it wants to hear of, of what the server logs.
+    level: Hears,
+}
+
+/// A question that a client with a handshake has been asked. Dropped while it is open, the client
+/// is told that nobody waits for its answer any more.
+struct Put<'a> {
     operator: &'a ClientOperator,
-    id: Option<u64>,
+    id: u64,
+    is_open: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +95,22 @@ impl ClientOperator {
         events: mpsc::Sender<Event>,
         around: Around,
     ) -> Self {
-        let meta = object::get(params, "_meta");
-        let [token, level] = match &meta {
-            Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
-            None => [None, None],
-        };
-        let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
-        let level = match (client.revision.is_modern(), level) {
-            (true, Some(level)) => Hears::From(level),
-            (true, None) => Hears::Nothing,
-            (false, _) => client.level().map_or(Hears::All, Hears::From),
-        };
-        let approved = AtomicBool::new(false);
-        Self { client, events, token, level, around, approved }
+        let hearing = Mutex::new(Hearing::of(&client, params));
+        Self { client, events, hearing, around, approved: AtomicBool::new(false) }
+    }
+
+    /// The client has come back with another part of the call.
+    pub(crate) fn hear(&self, params: &Json) {
+        *self.hearing() = Hearing::of(&self.client, params);
+    }
+
+    /// The client is away until it comes back, and waits for nothing.
+    pub(crate) fn pause(&self) {
+        *self.hearing() = Hearing { token: None, level: Hears::Nothing };
+    }
+
+    fn hearing(&self) -> MutexGuard<'_, Hearing> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The call goes on; what was said yes to stays so.
@@ -114,14 +127,38 @@ impl ClientOperator {
 
     /// The question with the name of its server before it, where the client cannot know who asks:
     /// none may pose as another.
-    fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
-        let could_be_another = self.client.view == View::All && self.around.servers > 1;
-        if !could_be_another || asking != Asking::Elicit {
+    pub(crate) fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
+        if !self.could_be_another() || asking != Asking::Elicit {
             return params;
         }
         let message = object::get_string(&params, "message").unwrap_or_default();
         let message = compose::string(&format!("[{server}] {message}"));
         object::with_member(&params, "message", &message).unwrap_or(params)
+    }
+
+    fn could_be_another(&self) -> bool {
+        self.client.view == View::All && self.around.servers > 1
+    }
+
+    /// A result that asks for input, each question signed as if it were asked alone.
+    pub(crate) fn signed_requests(&self, server: &ServerName, result: &Json) -> Json {
+        let requests = object::get(result, "inputRequests").filter(|_| self.could_be_another());
+        let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
+            return result.clone();
+        };
+        let sign = |(key, request): (String, Json)| {
+            let method = object::get_string(&request, "method").unwrap_or_default();
+            let (asking, params) = (Asking::of_method(&method), object::get(&request, "params"));
+            let signed = asking.zip(params).and_then(|(asking, params)| {
+                let params = self.signed(server, asking, params);
+                object::with_member(&request, "params", &params).ok()
+            });
+            (key, signed.unwrap_or(request))
+        };
+        let signed: Vec<(String, Json)> = requests.into_iter().map(sign).collect();
+        let signed: Vec<(&str, &Json)> = signed.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let all = object::with_member(result, "inputRequests", &compose::object(&signed));
+        all.unwrap_or_else(|_| result.clone())
     }
 
     fn tell(&self, method: &str, params: &Json) {
@@ -133,7 +170,8 @@ impl ClientOperator {
 
     /// Passes a log message on, if the client wants to hear of such.
     fn log(&self, level: &str, params: &Json) {
-        let hears = match self.level {
+        let wanted = self.hearing().level;
+        let hears = match wanted {
             Hears::Nothing => false,
             Hears::All => true,
             Hears::From(least) => Level::parse(level).is_none_or(|level| level >= least),
@@ -159,20 +197,21 @@ impl ClientOperator {
         if self.events.send(Event::Message(message)).await.is_err() {
             return Err(gone());
         }
-        let mut open = Unsettled { operator: self, id: Some(id) };
+        let mut put = Put { operator: self, id, is_open: true };
         let reply = asked.reply().await;
-        open.id = None;
+        put.is_open = false;
         match reply {
             Some(RpcReply::Result(result)) => Ok(result),
             Some(RpcReply::Error(error)) => {
                 Err(Unanswered { code: error.code, message: error.message })
             }
-            None => Err(gone()),
+            // It never heard the question.
+            None => Unanswered::declined(asking),
         }
     }
 
     /// Whether it can ask a person to visit a page.
-    fn can_visit(&self) -> bool {
+    pub(crate) fn can_visit(&self) -> bool {
         self.client.revision >= Revision::V2025_11_25
             && object::at_path(&self.client.able, "elicitation.url").is_some()
     }
@@ -230,6 +269,7 @@ impl Operator for ClientOperator {
             if asking == Asking::Elicit && !can {
                 return Ok(Reply::Decline.to_json());
             }
+            let params = self.around.tasks.translate(&server, &params);
             self.put(asking, self.signed(&server, asking, params)).await
         }
         .boxed()
@@ -237,13 +277,16 @@ impl Operator for ClientOperator {
 
     fn notice(&self, notice: Notice) {
         match notice {
-            Notice::Progress { params, .. } => {
-                let Some(token) = &self.token else { return };
-                if let Ok(params) = object::with_member(&params, META_PROGRESS, token) {
+            Notice::Progress { server, params, .. } => {
+                let Some(token) = self.hearing().token.clone() else { return };
+                let params = self.around.tasks.translate(&server, &params);
+                if let Ok(params) = object::with_member(&params, META_PROGRESS, &token) {
                     self.tell("notifications/progress", &params);
                 }
             }
-            Notice::Log { level, params, .. } => self.log(&level, &params),
+            Notice::Log { server, level, params, .. } => {
+                self.log(&level, &self.around.tasks.translate(&server, &params));
+            }
         }
     }
 
@@ -252,23 +295,54 @@ impl Operator for ClientOperator {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { progress: self.token.is_some(), input_required: self.client.revision.is_modern() }
+        let progress = self.hearing().token.is_some();
+        Wishes { progress, input_required: self.client.revision.is_modern() }
     }
 
     fn party(&self) -> u64 {
         self.client.number
     }
+
+    fn peer(&self) -> u64 {
+        Peer::of(&self.client.caller).number()
+    }
 }
 
-// === impl Unsettled ===
+// === impl Hearing ===
 
-impl Drop for Unsettled<'_> {
+impl Hearing {
+    /// What the params of a request say.
+    fn of(client: &Client, params: &Json) -> Self {
+        let meta = object::get(params, "_meta");
+        let [token, level] = match &meta {
+            Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
+            None => [None, None],
+        };
+        let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
+        let level = match (client.revision.is_modern(), level) {
+            (true, Some(level)) => Hears::From(level),
+            (true, None) => Hears::Nothing,
+            (false, _) => client.level().map_or(Hears::All, Hears::From),
+        };
+        Self { token, level }
+    }
+}
+
+// === impl Put ===
+
+impl Drop for Put<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            let reason = compose::string("it is answered already, or no longer wanted");
-            let id = compose::number(id);
-            let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
-            self.operator.tell("notifications/cancelled", &params);
+        if !self.is_open {
+            return;
+        }
+        let (id, reason) =
+            (compose::number(self.id), compose::string("the answer is no longer needed"));
+        let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
+        let message = Bytes::from(compose::notification("notifications/cancelled", Some(&params)));
+        let ClientOperator { events, client, .. } = self.operator;
+        // Where its request is over, there may still be another way to it.
+        if events.try_send(Event::Message(message.clone())).is_err() {
+            client.tell(message);
         }
     }
 }

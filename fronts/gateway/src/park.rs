@@ -4,7 +4,7 @@
 //! a new one. In between its call waits here.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Unanswered;
@@ -12,27 +12,33 @@ use capstan_wire::{Json, compose, object};
 use tokio::sync::mpsc;
 
 use crate::exchange::Task;
-use crate::operator::{Event, Open};
+use crate::operator::{ClientOperator, Event, Open};
+use crate::shares::{Peer, Share, Shares};
 
 /// Calls that wait at the same time; one more is declined.
-pub(crate) const MAX_PARKED: usize = 1024;
+const MAX_PARKED: usize = 1024;
+
+/// Calls of one peer that wait at the same time; one more is declined.
+const MAX_OWN: usize = 128;
 
 /// Calls that wait for an answer, by number.
-#[derive(Default)]
 pub(crate) struct Park {
     places: Mutex<Places>,
+    shares: Arc<Shares>,
 }
 
 #[derive(Default)]
 struct Places {
     next: u64,
-    calls: HashMap<u64, Parked>,
+    calls: HashMap<u64, (Parked, Share)>,
 }
 
 /// A call that waits.
 pub(crate) struct Parked {
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) task: Task,
+    /// The client as the road sees it.
+    pub(crate) operator: Arc<ClientOperator>,
     /// What was asked, by the key it was asked under.
     pub(crate) questions: Vec<(String, Open)>,
     /// When it is given up.
@@ -43,37 +49,39 @@ pub(crate) struct Parked {
 
 impl Park {
     /// Keeps a call; gives it back when there is no place.
-    pub(crate) fn put(&self, parked: Parked) -> Result<u64, Box<Parked>> {
+    pub(crate) fn put(&self, parked: Parked, peer: Peer) -> Result<u64, Box<Parked>> {
+        let Some(share) = self.shares.take(peer) else { return Err(Box::new(parked)) };
         let mut places = self.places();
-        if places.calls.len() >= MAX_PARKED {
-            return Err(Box::new(parked));
-        }
         places.next += 1;
         let number = places.next;
-        places.calls.insert(number, parked);
+        places.calls.insert(number, (parked, share));
         drop(places);
         Ok(number)
     }
 
     /// Takes a call back; `None` when it was taken or given up.
     pub(crate) fn take(&self, number: u64) -> Option<Parked> {
-        self.places().calls.remove(&number)
+        self.places().calls.remove(&number).map(|(parked, _)| parked)
     }
 
     /// Gives up what has waited for too long.
     pub(crate) fn sweep(&self, now: Duration) {
         let mut places = self.places();
-        let late: Vec<u64> =
-            places.calls.iter().filter(|(_, call)| call.expires <= now).map(|(n, _)| *n).collect();
-        let late: Vec<Parked> = late.iter().filter_map(|n| places.calls.remove(n)).collect();
+        let is_late = |(_, (call, _)): &(&u64, &(Parked, Share))| call.expires <= now;
+        let late: Vec<u64> = places.calls.iter().filter(is_late).map(|(n, _)| *n).collect();
+        let late: Vec<_> = late.iter().filter_map(|n| places.calls.remove(n)).collect();
         drop(places);
-        late.into_iter().for_each(Parked::decline);
+        for (parked, _) in late {
+            parked.decline();
+        }
     }
 
     /// Gives up everything.
     pub(crate) fn close(&self) {
         let all = std::mem::take(&mut self.places().calls);
-        all.into_values().for_each(Parked::decline);
+        for (parked, _) in all.into_values() {
+            parked.decline();
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,6 +90,12 @@ impl Park {
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Park {
+    fn default() -> Self {
+        Self { places: Mutex::default(), shares: Shares::new(MAX_PARKED, MAX_OWN) }
     }
 }
 
@@ -103,7 +117,7 @@ impl Parked {
     }
 
     /// Answers no, and lets the call end by itself for as long as it wants to.
-    fn decline(self) {
+    pub(crate) fn decline(self) {
         let Self { mut events, task, questions, .. } = self;
         for (_, question) in questions {
             let message = "the client did not come back with an answer".to_owned();

@@ -49,6 +49,11 @@ pub(crate) enum State {
     },
 }
 
+/// The system has no randomness for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random numbers, and what clients carry could be made up without them")]
+pub struct NoRandomness;
+
 /// Why a state is no good. To the client all are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("requestState is not one of ours for this call, or has expired")]
@@ -57,13 +62,17 @@ pub(crate) struct BadState;
 // === impl Sealer ===
 
 impl Sealer {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new() -> Result<Self, NoRandomness> {
+        Self::filled(|key| getrandom::fill(key).map_err(|_| NoRandomness))
+    }
+
+    /// With a key that comes from elsewhere. One that can be guessed is worse than none.
+    fn filled(
+        fill: impl FnOnce(&mut [u8]) -> Result<(), NoRandomness>,
+    ) -> Result<Self, NoRandomness> {
         let mut key = [0; 32];
-        if getrandom::fill(&mut key).is_err() {
-            // Only where the system has no randomness at all.
-            fastrand::fill(&mut key);
-        }
-        Self { key }
+        fill(&mut key)?;
+        Ok(Self { key })
     }
 
     pub(crate) fn seal(&self, sealed: &Sealed) -> Json {
@@ -167,8 +176,13 @@ mod tests {
     }
 
     #[test]
+    fn without_randomness_there_is_no_key() {
+        assert_eq!(Sealer::filled(|_| Err(NoRandomness)).err(), Some(NoRandomness));
+    }
+
+    #[test]
     fn a_state_comes_back_as_it_went() {
-        let sealer = Sealer::new();
+        let sealer = Sealer::new().unwrap();
         let inner = Json::parse(r#""opaque \u00e9""#.to_owned()).unwrap();
         for state in [
             State::Parked(7),
@@ -182,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_made_up_changed_late_or_somebody_elses_is_refused() {
-        let sealer = Sealer::new();
+        let sealer = Sealer::new().unwrap();
         let good = sealer.seal(&sealed(State::Parked(7)));
         let text: String = good.read().unwrap();
         let mut whole = URL_SAFE_NO_PAD.decode(&text).unwrap();
@@ -195,7 +209,7 @@ mod tests {
         assert_eq!(sealer.open(&good, "bob", "digest", NOW), Err(BadState));
         assert_eq!(sealer.open(&good, "ann", "other", NOW), Err(BadState));
         assert_eq!(sealer.open(&good, "ann", "digest", Duration::from_secs(20)), Err(BadState));
-        assert_eq!(Sealer::new().open(&good, "ann", "digest", NOW), Err(BadState));
+        assert_eq!(Sealer::new().unwrap().open(&good, "ann", "digest", NOW), Err(BadState));
         for odd in [r#""""#, r#""x""#, "1", "null", "{}"] {
             let odd = Json::parse(odd.to_owned()).unwrap();
             assert_eq!(sealer.open(&odd, "ann", "digest", NOW), Err(BadState), "{odd}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capstan_backend::StdioSettings;
-use capstan_hub::ports::Listing;
+use capstan_hub::ports::{Backend as _, Errand, Listing};
 use capstan_model::{CallError, ErrorCode};
 use capstan_testkit::alive;
 use futures::future::join_all;
@@ -113,4 +113,36 @@ async fn a_server_that_closes_its_input_is_ended_when_there_is_something_to_tell
     assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
     until(|| scene.state() == "failed: it closed its input").await;
     until(|| !alive(pid)).await;
+}
+
+/// A server of which resources can be watched, and which writes down what it is told.
+const TOLD: &str = r#"
+*'"initialize"'*) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"sh","version":"'$$'"}}' ;;
+*'"tools/list"'*) answer "$TOOLS" ;;
+*'"tools/call"'*) answer '{"content":[]}' ;;
+*'"resources/'*|*'"logging/'*) printf '%s\n' "$line" >> TRACE; answer '{}' ;;"#;
+
+#[tokio::test]
+async fn a_server_that_is_started_anew_is_told_again_what_is_wanted_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("told");
+    let scene = Scene::of(shell(&TOLD.replace("TRACE", trace.to_str().unwrap())));
+    let tell = async |errand: Errand| scene.server.errand(&errand, None).await.unwrap();
+    // Nothing is started for it.
+    tell(Errand::Level("info".to_owned())).await;
+    tell(Errand::Unsubscribe("x:none".to_owned())).await;
+    assert_eq!(scene.state(), "idle");
+    for uri in ["x:a", "x:b", "x:c"] {
+        tell(Errand::Subscribe(uri.to_owned())).await;
+    }
+    tell(Errand::Unsubscribe("x:b".to_owned())).await;
+    tell(Errand::Level("debug".to_owned())).await;
+    kill(scene.pid().await);
+    until(|| scene.state() != "connected").await;
+    std::fs::write(&trace, "").unwrap();
+    scene.call("do", "{}").await.unwrap();
+    let told = std::fs::read_to_string(&trace).unwrap();
+    let said: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once("params")).map(|(_, rest)| rest).collect();
+    assert_eq!(said, [r#"":{"level":"debug"}}"#, r#"":{"uri":"x:a"}}"#, r#"":{"uri":"x:c"}}"#]);
 }

@@ -5,7 +5,19 @@ use capstan_backend::{Era, Root, StdioSettings};
 use capstan_hub::ports::{Listing, Reply};
 use capstan_model::CallError;
 
-use crate::scene::{Scene, fixture, json, shell};
+use std::sync::Arc;
+
+use capstan_hub::Call;
+use capstan_hub::ports::{
+    Approval, Ask, Asking, Backend as _, BoxFuture, Elicitation as Asked, Errand, Notice, Operator,
+    Question, Unanswered,
+};
+use capstan_model::{Caller, Front, Target};
+use capstan_wire::Json;
+use futures::FutureExt as _;
+use tokio::sync::watch;
+
+use crate::scene::{LIMIT, Scene, fixture, json, shell};
 
 /// A modern server that answers every call with a question.
 const ASKS_MODERN: &str = r#"
@@ -135,4 +147,165 @@ async fn a_ping_is_answered() {
     let scene = Scene::of(asks(ASKS_LEGACY, "ping", Era::Legacy, Elicitation::Off));
     let told = scene.call("do", "{}").await.unwrap();
     assert_eq!(told, r#"{"jsonrpc":"2.0","id":"q","result":{}}"#);
+}
+
+/// Is asked, and never answers.
+struct Silent(watch::Sender<usize>);
+
+/// A question that is open.
+struct Open(watch::Sender<usize>);
+
+impl Operator for Silent {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        unreachable!()
+    }
+
+    fn elicit(&self, _: Asked) -> BoxFuture<'_, Reply> {
+        unreachable!()
+    }
+
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        self.0.send_modify(|open| *open += 1);
+        let open = Open(self.0.clone());
+        async move {
+            let _open = open;
+            std::future::pending().await
+        }
+        .boxed()
+    }
+
+    fn notice(&self, _: Notice) {}
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+/// A server that asks while it is called; then it takes the question back, or answers the call.
+const CHANGES_ITS_MIND: &str = r#"
+*'"tools/list"'*) answer "$TOOLS" ;;
+*'"tools/call"'*)
+  call=$id
+  printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Hm?","requestedSchema":{}}}\n' ;;
+*'"take"'*)
+  printf '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}\n'
+  answer '{}' ;;
+*'"end"'*)
+  printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$call"
+  answer '{}' ;;"#;
+
+#[tokio::test]
+async fn a_question_is_open_no_longer_than_its_server_and_its_call_want() {
+    for ending in ["take", "end"] {
+        let scene = Scene::of(shell(CHANGES_ITS_MIND));
+        let count = watch::Sender::new(0);
+        let mut open = count.subscribe();
+        let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
+        let (hub, session) = (Arc::clone(&scene.hub), scene.hub.session());
+        let calling = tokio::spawn(async move {
+            hub.call(&session, call, Arc::new(Silent(count)))
+                .await
+                .map(|said| said.result().clone())
+        });
+        tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 1)).await.unwrap().unwrap();
+        let tell = |word: &str| Errand::Subscribe(word.to_owned());
+        scene.server.errand(&tell(ending), None).await.unwrap();
+        tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 0)).await.unwrap().unwrap();
+        if ending == "take" {
+            scene.server.errand(&tell("end"), None).await.unwrap();
+        }
+        assert_eq!(calling.await.unwrap().unwrap().to_string(), r#"{"content":[]}"#);
+    }
+}
+
+/// A server that asks for more at once than can be worked on, and answers with the last it was told.
+const ASKS_TOO_MUCH: &str = r#"
+*'"tools/list"'*) answer "$TOOLS" ;;
+*'"tools/call"'*)
+  call=$id; i=0
+  while [ $i -le 32 ]; do
+    printf '{"jsonrpc":"2.0","id":"q%s","method":"METHOD","params":{"message":"Hm?"}}\n' $i; i=$((i+1))
+  done
+  IFS= read -r said; id=$call; answer "$said" ;;"#;
+
+#[tokio::test]
+async fn what_is_asked_too_often_is_declined_in_its_own_words() {
+    for (asking, told) in [
+        (Asking::Elicit, r#""result":{"action":"decline"}"#),
+        (Asking::Sample, r#""error":{"code":-1,"#),
+        (Asking::Roots, r#""error":{"code":-1,"#),
+    ] {
+        let settings = shell(&ASKS_TOO_MUCH.replace("METHOD", asking.method()));
+        let settings = StdioSettings { others: capstan_backend::Others::Clients, ..settings };
+        let scene = Scene::of(settings);
+        let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
+        let silent = Arc::new(Programs(Silent(watch::Sender::new(0))));
+        let said = scene.hub.call(&scene.hub.session(), call, silent).await.unwrap();
+        assert!(said.result().as_str().contains(told), "{}", said.result());
+    }
+}
+
+/// The same, for somebody who can be asked everything.
+struct Programs(Silent);
+
+impl Operator for Programs {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
+        self.0.approve(question)
+    }
+
+    fn elicit(&self, elicitation: Asked) -> BoxFuture<'_, Reply> {
+        self.0.elicit(elicitation)
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        self.0.ask(ask)
+    }
+
+    fn able(&self) -> Option<Json> {
+        Some(json(r#"{"elicitation":{},"sampling":{},"roots":{}}"#))
+    }
+
+    fn notice(&self, _: Notice) {}
+}
+
+#[tokio::test]
+async fn what_a_caller_did_not_declare_is_answered_here_and_not_handed_out() {
+    // With `wishes` for results as they are, a question that was not declared is no result.
+    for (able, told) in [
+        (r#"{"elicitation":{}}"#, "input_required"),
+        (r#"{"elicitation":{"url":{}}}"#, "more than 10 times"),
+        ("{}", "no answer"),
+    ] {
+        let scene =
+            Scene::of(asks(ASKS_MODERN, "elicitation/create", Era::Modern, Elicitation::Offered));
+        let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
+        let said = scene.hub.call(&scene.hub.session(), call, Arc::new(Modern(able))).await;
+        let said = said.map_or_else(|error| error.to_string(), |said| said.result().to_string());
+        assert!(said.contains(told), "{able}: {said}");
+    }
+}
+
+/// A program that takes questions as results, and declines those that it is asked.
+struct Modern(&'static str);
+
+impl Operator for Modern {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        unreachable!()
+    }
+
+    fn elicit(&self, _: Asked) -> BoxFuture<'_, Reply> {
+        std::future::ready(Reply::Decline).boxed()
+    }
+
+    fn able(&self) -> Option<Json> {
+        Some(json(self.0))
+    }
+
+    fn wishes(&self) -> capstan_hub::ports::Wishes {
+        capstan_hub::ports::Wishes { progress: false, input_required: true }
+    }
+
+    fn notice(&self, _: Notice) {}
 }

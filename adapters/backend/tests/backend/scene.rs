@@ -15,7 +15,7 @@ use capstan_hub::ports::{
     Question, Reply,
 };
 use capstan_hub::{Call, Entry, Ground, Hub, Limits};
-use capstan_model::{CallError, Caller, Front, Kind, Secret, Target, Trust};
+use capstan_model::{CallError, Caller, Front, Secret, Target, Trust};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
 use capstan_testkit::binary;
 use capstan_wire::{Json, object};
@@ -152,7 +152,7 @@ impl Scene {
 
     /// Calls a tool with params of the caller's own.
     pub(crate) async fn call_with(&self, tool: &str, params: &str) -> Result<String, CallError> {
-        let target = Target { kind: Kind::Tool, name: format!("s__{tool}") };
+        let target = Target::tool(format!("s__{tool}"));
         let caller = Caller::operator(Front::Cli);
         self.send(Call { params: json(params), ..Call::new(caller, target, None) }).await
     }

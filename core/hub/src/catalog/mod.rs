@@ -14,6 +14,7 @@ mod provider;
 mod public;
 mod template;
 mod tool;
+mod until;
 mod weight;
 
 pub(crate) use public::find_public;

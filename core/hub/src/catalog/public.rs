@@ -23,10 +23,11 @@ pub(crate) async fn find_public(
     hub: &Hub,
     target: &Target,
 ) -> Result<Option<(ItemId, Json)>, CallError> {
-    let listing = match target.kind {
-        Kind::Tool => Listing::Tools,
-        Kind::Prompt => Listing::Prompts,
-        Kind::Resource => return Ok(None),
+    let listing = match (target.kind, &target.server) {
+        (Kind::Tool, None) => Listing::Tools,
+        (Kind::Prompt, None) => Listing::Prompts,
+        // Whoever says which server means no other, whatever its items are called.
+        (Kind::Resource, _) | (_, Some(_)) => return Ok(None),
     };
     let may =
         |backend: &&Arc<dyn Backend>| hub.catalog.names.may_name(backend.name(), &target.name);

@@ -145,7 +145,7 @@ fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
 /// Nobody of that name; perhaps it is misspelt.
 async fn unknown(hub: &Hub, call: &Call) -> CallError {
     let (kind, typed) = (call.target.kind, call.target.name.as_str());
-    let Some(id) = hub.id_of(typed) else {
+    let Some(id) = call.target.id().or_else(|| hub.id_of(typed)) else {
         let nearest = with_near_server(hub, typed);
         return CallError::Unknown { kind, name: typed.to_owned(), nearest };
     };

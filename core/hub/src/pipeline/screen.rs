@@ -1,6 +1,6 @@
 //! Step 6: is the answer fit to be delivered?
 
-use capstan_model::CallError;
+use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, object};
 
 use super::admit::Ticket;
@@ -9,6 +9,8 @@ use crate::Answer;
 /// An answer that may be delivered; the only thing a front ever receives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screened {
+    /// Who answered.
+    server: ServerName,
     answer: Answer,
     shape: Shape,
 }
@@ -33,7 +35,7 @@ pub(super) fn screen(limit: usize, ticket: &Ticket, answer: Answer) -> Result<Sc
         return Err(CallError::AnswerTooLarge { item, size, limit });
     }
     let shape = Shape::of(&answer.0);
-    Ok(Screened { answer, shape })
+    Ok(Screened { server: ticket.id().server.clone(), answer, shape })
 }
 
 // === impl Shape ===
@@ -57,6 +59,11 @@ impl Screened {
     /// The result, byte for byte as the server wrote it.
     pub fn result(&self) -> &Json {
         &self.answer.0
+    }
+
+    /// Who answered.
+    pub fn server(&self) -> &ServerName {
+        &self.server
     }
 
     /// Whether the tool says that it failed.

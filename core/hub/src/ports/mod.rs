@@ -43,6 +43,11 @@ pub trait Backend: Send + Sync {
     /// Connects if need be and says who the server is.
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>>;
 
+    /// Who the server is, as far as that is known; starts nothing.
+    fn known(&self) -> Option<Arc<About>> {
+        None
+    }
+
     /// Connects if need be and says what the server offers, from memory until it changes.
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
 
@@ -68,8 +73,13 @@ pub trait Backend: Send + Sync {
 
     /// Connects if need be and asks something that is neither a call nor a list.
     ///
-    /// Nothing is offered by default, which is what a server without the capability says.
-    fn errand<'a>(&'a self, errand: &'a Errand) -> BoxFuture<'a, Result<Json, CallError>> {
+    /// What the server asks or tells meanwhile goes to `operator`, where there is one. Nothing is
+    /// offered by default, which is what a server without the capability says.
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        _operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
         let (server, code) = (self.name().clone(), METHOD_NOT_FOUND);
         let message = format!("`{}` is not offered", errand.method());
         let error = CallError::Server { server, code, message, whole: None };

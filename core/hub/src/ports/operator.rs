@@ -15,6 +15,9 @@ use crate::approvals::Extent;
 /// Longest arguments that are shown in a question, in bytes.
 const MAX_SHOWN: usize = 500;
 
+/// JSON-RPC: a person said no.
+const REFUSED_BY_USER: i64 = -1;
+
 /// Whoever is on the other side of a front, for the length of one call: a person, or nobody.
 pub trait Operator: Send + Sync {
     /// Decides on a call that a rule asks about. Without a person the answer is no.
@@ -60,6 +63,12 @@ pub trait Operator: Send + Sync {
     /// Whom this operator speaks for. A question that could belong to any of several calls is
     /// asked only when all of them are of the same party.
     fn party(&self) -> u64 {
+        0
+    }
+
+    /// Who has to answer, over all of its calls: its open questions are counted together. 0 where
+    /// there is only one.
+    fn peer(&self) -> u64 {
         0
     }
 }
@@ -269,6 +278,20 @@ impl Asking {
 // === impl Unanswered ===
 
 impl Unanswered {
+    /// What a server is told whose question nobody answers: no, in the words of what it asked.
+    ///
+    /// # Errors
+    /// For what has no word for no.
+    pub fn declined(asking: Asking) -> Result<Json, Self> {
+        match asking {
+            Asking::Elicit => Ok(Reply::Decline.to_json()),
+            Asking::Sample | Asking::Roots => {
+                let message = "the user declined the request".to_owned();
+                Err(Self { code: REFUSED_BY_USER, message })
+            }
+        }
+    }
+
     /// Nobody said that this may be asked.
     pub fn not_offered(asking: Asking) -> Self {
         let message = format!("`{}` is not offered here", asking.method());

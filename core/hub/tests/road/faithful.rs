@@ -189,7 +189,7 @@ fn library() -> Server {
 }
 
 fn ask(kind: Kind, name: &str) -> Call {
-    let target = Target { kind, name: name.to_owned() };
+    let target = Target::spelled(kind, name);
     Call::new(Caller::operator(Front::Gateway), target, None)
 }
 

@@ -101,7 +101,7 @@ pub(super) async fn answer(
     while let Some(out) = requests.next().await {
         match out {
             Out::Answer(answer) => answers.push(answer),
-            Out::Message(_) if !accepts.events() => {}
+            Out::Message(message) if !accepts.events() => session.client().unheard(&message),
             Out::Message(message) => {
                 let source = Source::Batch(requests);
                 let mut events = Events::new(source, face.limits().keep_alive).of(Some(session));

@@ -24,6 +24,7 @@ use super::face::Face;
 use super::sessions::Key;
 use super::take::{self, Accepts};
 use super::trace;
+use crate::shares::{Peer, Share};
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
 /// What a client has posted and its stream has not yet taken up.
@@ -64,6 +65,7 @@ struct Leave {
     older: Arc<Older>,
     clients: Arc<OlderClients>,
     gateway: Arc<Gateway>,
+    _place: Share,
 }
 
 /// Opens the stream, which begins with the address to post to.
@@ -71,12 +73,17 @@ pub(super) fn open(face: &Face, head: &Parts, caller: Arc<Caller>, view: View) -
     if !Accepts::of(&head.headers).events() {
         return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
     }
-    let Ok(key) = Key::new() else { return body::bare(StatusCode::SERVICE_UNAVAILABLE) };
+    // What the client calls itself it says later; until then those of a caller count together.
+    let place = face.sessions().place(Peer::of(&caller));
+    let (Ok(key), Ok(place)) = (Key::new(), place) else {
+        return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
+    };
     let (stream, posted) = mpsc::channel(POSTED);
     let older = Arc::new(Older { caller, view, client: OnceLock::new(), stream });
     let clients = Arc::clone(face.older());
     clients.table().insert(key, Arc::clone(&older));
-    let leave = Leave { key, older, clients, gateway: Arc::clone(face.gateway()) };
+    let gateway = Arc::clone(face.gateway());
+    let leave = Leave { key, older, clients, gateway, _place: place };
     let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
     let mut events = Events::new(Source::Older(line), face.limits().keep_alive);
     events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));

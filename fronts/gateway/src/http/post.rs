@@ -7,7 +7,7 @@ use capstan_model::Caller;
 use capstan_wire::protocol::{
     HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MODERN, UNSUPPORTED_VERSION,
 };
-use capstan_wire::{Json, Message, RequestId};
+use capstan_wire::{Json, Message, RequestId, object};
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
@@ -213,16 +213,17 @@ async fn initialize(
         let answer = Answer::error(Some(id), -32000, "there are too many sessions");
         body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
     };
-    if face.sessions().is_full() {
+    let info = asked.params.as_ref().and_then(|params| object::get(params, "clientInfo"));
+    let Ok(place) = face.sessions().place(face.gateway().peer(&caller, info.as_ref())) else {
         return full(&asked.id);
-    }
+    };
     // A copy, so that a session does not hold on to the buffer of its connection.
     let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
     let params = params.and_then(|params| Json::parse(params).ok());
     let party = face.gateway().party(caller, view);
     let (answer, client) = face.gateway().initialize(&asked.id, params.as_ref(), party).await;
     let Some(client) = client else { return body::json(StatusCode::OK, answer) };
-    let Ok(key) = face.sessions().add(Arc::clone(&client)) else {
+    let Ok(key) = face.sessions().add(Arc::clone(&client), place) else {
         face.gateway().leave(&client);
         return full(&asked.id);
     };
@@ -248,7 +249,11 @@ async fn answer(
                 return body::json(status, answer);
             }
             // There is no way to say it to a client that takes no events.
-            Some(Out::Message(_)) if accepts == Accepts::Json => {}
+            Some(Out::Message(message)) if accepts == Accepts::Json => {
+                if let Some(session) = &session {
+                    session.client().unheard(&message);
+                }
+            }
             Some(out) => break out,
             // It was cancelled, and nobody waits for it.
             None => return body::bare(StatusCode::ACCEPTED),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::Hub;
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::{ItemId, ServerName};
+use capstan_model::{ItemId, ServerName, Target};
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
@@ -49,7 +49,7 @@ impl Repeats {
         (name, params): (&str, &Json),
     ) -> Result<(), Mismatch> {
         let id = match view {
-            View::All => hub.id_of(name),
+            View::All => hub.ids_of(&Target::tool(name)).next(),
             View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
         };
         let Some(ItemId { server, item }) = id else { return Ok(()) };

@@ -8,10 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::serve::SWEEPS;
+use crate::shares::{Peer, Share, Shares};
 use crate::{Client, View};
 
 /// Random bytes of an id.
 const KEY: usize = 18;
+
+/// One peer has this part of all sessions that there may be, and so many at least.
+const PART: usize = 4;
+const LEAST: usize = 64;
 
 /// An id, as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,13 +25,14 @@ pub(super) struct Key([u8; KEY]);
 /// All sessions.
 pub(super) struct Sessions {
     table: Mutex<HashMap<Key, Arc<Session>>>,
-    max: usize,
+    shares: Arc<Shares>,
     /// Counts the sweeps; the clock by which sessions grow old.
     age: AtomicU32,
 }
 
 struct Session {
     client: Arc<Client>,
+    _share: Share,
     /// Requests and streams that are open.
     uses: AtomicU32,
     /// The age at which the last of them ended.
@@ -72,25 +78,21 @@ impl Key {
 
 impl Sessions {
     pub(super) fn new(max: usize) -> Self {
-        Self { table: Mutex::default(), max, age: AtomicU32::new(0) }
+        let shares = Shares::new(max, (max / PART).max(LEAST));
+        Self { table: Mutex::default(), shares, age: AtomicU32::new(0) }
     }
 
-    /// Whether another would find no room.
-    pub(super) fn is_full(&self) -> bool {
-        self.table().len() >= self.max
+    /// A place for one more; streams of older clients have theirs too.
+    pub(super) fn place(&self, peer: Peer) -> Result<Share, Full> {
+        self.shares.take(peer).ok_or(Full)
     }
 
-    /// Keeps a client, and says by which id.
-    pub(super) fn add(&self, client: Arc<Client>) -> Result<Key, Full> {
+    /// Keeps a client in its place, and says by which id.
+    pub(super) fn add(&self, client: Arc<Client>, place: Share) -> Result<Key, Full> {
         let key = Key::new()?;
         let used = AtomicU32::new(self.age.load(Ordering::Relaxed));
-        let session = Arc::new(Session { client, uses: AtomicU32::new(0), used });
-        let mut table = self.table();
-        if table.len() >= self.max {
-            return Err(Full);
-        }
-        table.insert(key, session);
-        drop(table);
+        let session = Session { client, _share: place, uses: AtomicU32::new(0), used };
+        self.table().insert(key, Arc::new(session));
         Ok(key)
     }
 
@@ -169,7 +171,12 @@ mod tests {
     #[test]
     fn a_session_is_found_by_its_own_subject_at_its_own_endpoint_only() {
         let sessions = Arc::new(Sessions::new(2));
-        let key = sessions.add(client("ann")).unwrap();
+        let add = |subject| {
+            let client = client(subject);
+            let place = sessions.place(Peer::of(client.caller()))?;
+            sessions.add(client, place)
+        };
+        let key = add("ann").unwrap();
         let other = View::One("files".parse().unwrap());
         assert!(sessions.find(key, "ann", &View::All).is_some());
         for (subject, view) in
@@ -178,14 +185,18 @@ mod tests {
             assert!(sessions.find(key, subject, view).is_none(), "{subject} {view:?}");
         }
         assert!(sessions.find(Key::new().unwrap(), "ann", &View::All).is_none());
-        sessions.add(client("bob")).unwrap();
-        assert!(sessions.is_full() && sessions.add(client("eve")).is_err());
+        add("bob").unwrap();
+        assert_eq!(add("eve").err(), Some(Full));
+        sessions.remove(key);
+        assert!(add("eve").is_ok());
     }
 
     #[test]
     fn a_session_ends_when_it_was_idle_too_long_and_not_while_it_is_used() {
         let sessions = Arc::new(Sessions::new(9));
-        let key = sessions.add(client("ann")).unwrap();
+        let ann = client("ann");
+        let place = sessions.place(Peer::of(ann.caller())).unwrap();
+        let key = sessions.add(ann, place).unwrap();
         let held = sessions.find(key, "ann", &View::All).unwrap();
         for _ in 0..SWEEPS * 3 {
             assert!(sessions.sweep().is_empty());
@@ -196,6 +207,17 @@ mod tests {
         }
         assert_eq!(sessions.sweep().len(), 1);
         assert!(sessions.find(key, "ann", &View::All).is_none());
+    }
+
+    #[test]
+    fn one_peer_has_a_part_of_all_sessions_and_no_more() {
+        let sessions = Sessions::new(LEAST * PART * 2);
+        let take = |subject: &str| sessions.place(Peer::of(client(subject).caller()));
+        let anns: Vec<Share> = (0..LEAST * 2).map(|_| take("ann").unwrap()).collect();
+        assert_eq!(take("ann").err(), Some(Full));
+        assert!(take("bob").is_ok());
+        drop(anns);
+        assert!(take("ann").is_ok());
     }
 
     #[test]

@@ -150,3 +150,15 @@ async fn a_request_that_its_client_cancels_ends_at_the_server() {
     world.server.waits(0).await;
     assert_eq!(peer.answer().await.head.status, 202);
 }
+
+#[tokio::test]
+async fn a_client_that_takes_no_events_is_asked_nothing_and_waits_for_nobody() {
+    let world = World::new().await;
+    let hello = initialize("2025-11-25")
+        .replace(r#""capabilities":{}"#, r#""capabilities":{"elicitation":{}}"#);
+    let id = world.ask(&post("/mcp", &hello)).await.head.get("mcp-session-id").unwrap().to_owned();
+    let ask = post("/mcp", &call(1, "files__ask")).with("Mcp-Session-Id", &id);
+    let answer = world.ask(&ask.with("Accept", "application/json")).await;
+    assert_eq!(answer.head.get("content-type"), Some("application/json"));
+    assert!(answer.body.contains(r#"\"action\":\"decline\""#), "{}", answer.body);
+}

@@ -8,7 +8,8 @@ use capstan_gateway::Gateway;
 use capstan_gateway::http::{HttpLimits, HttpSettings, bind, serve};
 use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice, Operator,
+    About, Ask as Question, Asking, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice,
+    Operator,
 };
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Entry, Hub, Limits};
@@ -28,7 +29,7 @@ use crate::peer::{Answer as Heard, Ask, Peer, post};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What is listed of the server, which is called `files`.
-const TOOLS: [&str; 5] = ["say", "talk", "wait", "big", "mark"];
+const TOOLS: [&str; 6] = ["say", "talk", "wait", "big", "mark", "ask"];
 
 /// The length of what `big` answers.
 pub(crate) const BIG: usize = 1024 * 1024;
@@ -130,7 +131,8 @@ impl World {
         let address = bound.address();
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
-        let ended = tokio::spawn(serve(Gateway::watched(Arc::new(hub), tracer), bound, stopped));
+        let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
+        let ended = tokio::spawn(serve(gateway, bound, stopped));
         Self { address, server, stop: Some(stop), ended }
     }
 
@@ -228,6 +230,13 @@ impl Backend for Files {
                     message: None,
                     params: Json::parse(r#"{"progressToken":0,"progress":1}"#.to_owned()).unwrap(),
                 }),
+                "ask" => {
+                    let (server, asking) = (self.name.clone(), Asking::Elicit);
+                    let params =
+                        Json::parse(r#"{"message":"Sure?","requestedSchema":{}}"#).unwrap();
+                    let answer = operator.ask(Question { server, asking, params }).await;
+                    text = answer.unwrap().to_string();
+                }
                 "big" => text = "x".repeat(BIG),
                 _ => {}
             }

@@ -1,0 +1,88 @@
+//! What a modern server asks for before it goes on with a call: handed out as it is, or answered
+//! here.
+
+use std::sync::Arc;
+
+use capstan_hub::ports::{Asking, Operator, Unanswered};
+use capstan_model::CallError;
+use capstan_wire::{Json, compose, object};
+use futures::future::try_join_all;
+
+use crate::session::Session;
+
+/// Whether a result asks for input.
+pub(crate) fn is_input_required(result: &Json) -> bool {
+    object::get_string(result, "resultType").as_deref() == Some("input_required")
+}
+
+impl Session {
+    /// Whether the other side can be given what the server asks for as it is: it wants that, and
+    /// was able to all of it before. What it cannot be asked is answered here.
+    pub(crate) fn hands_out(&self, required: &Json, operator: &Arc<dyn Operator>) -> bool {
+        let (Some(able), true) = (operator.able(), operator.wishes().input_required) else {
+            return false;
+        };
+        let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
+        let can = |request: &Json| {
+            let method = object::get_string(request, "method").unwrap_or_default();
+            let Some(asking) = Asking::of_method(&method) else { return false };
+            let Some(ways) = object::get(&able, asking.capability()) else { return false };
+            let has = |way| object::get(&ways, way).is_some();
+            let mode = object::at_path(request, "params.mode");
+            let mode = mode.and_then(|mode| mode.read::<String>().ok());
+            let can = match (asking, mode.as_deref()) {
+                (Asking::Elicit, Some("url")) => has("url"),
+                // Who names no way at all means this one.
+                (Asking::Elicit, _) => has("form") || !has("url"),
+                (Asking::Sample | Asking::Roots, _) => true,
+            };
+            can && self.asked.may_ask(asking)
+        };
+        let asked = object::members(&requests).unwrap_or_default();
+        asked.iter().all(|(_, request)| can(request))
+    }
+
+    /// The call again, with answers to what the server asked and its own state untouched.
+    pub(crate) async fn with_input(
+        &self,
+        params: &Json,
+        required: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let broken = |_| self.broken("its request for input is malformed".to_owned());
+        let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
+        let asked = object::members(&requests).map_err(broken)?;
+        // All at once: whoever answers may want to see them together.
+        let answering = asked.into_iter().map(|(key, request)| async move {
+            Ok::<_, CallError>((key, self.answer_input(&request, operator).await?))
+        });
+        let answers = try_join_all(answering).await?;
+        let answers: Vec<(&str, &Json)> = answers.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let mut params = params.clone();
+        if !answers.is_empty() {
+            let answers = compose::object(&answers);
+            params = object::with_member(&params, "inputResponses", &answers).map_err(broken)?;
+        }
+        if let Some(state) = object::get(required, "requestState") {
+            params = object::with_member(&params, "requestState", &state).map_err(broken)?;
+        }
+        Ok(params)
+    }
+
+    async fn answer_input(
+        &self,
+        request: &Json,
+        operator: &Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let method = object::get_string(request, "method").unwrap_or_default();
+        let asking = Asking::of_method(&method).filter(|asking| self.asked.may_ask(*asking));
+        let Some(asking) = asking else {
+            return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
+        };
+        let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
+        let answer = self.asked.answer(asking, params, Some(&**operator)).await;
+        answer.map_err(|Unanswered { message, .. }| {
+            self.broken(format!("it asks for `{method}`, which got no answer: {message}"))
+        })
+    }
+}

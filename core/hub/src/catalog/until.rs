@@ -1,0 +1,48 @@
+//! Until when what a caller is shown stays the same, as far as rules go.
+
+use capstan_policy::{Policy, Rule, RuleList};
+use jiff::Timestamp;
+
+use crate::hub::Hub;
+
+impl Hub {
+    /// When the next rule ceases to count, after which others may be shown; `None` when none does.
+    pub fn rules_change_at(&self) -> Option<Timestamp> {
+        next_end(&self.policy, self.clock.now())
+    }
+}
+
+fn next_end(policy: &Policy, now: Timestamp) -> Option<Timestamp> {
+    let permissions = &policy.permissions;
+    let lists =
+        [&policy.tools, &permissions.global].into_iter().chain(permissions.servers.values());
+    let rules = lists.flat_map(|RuleList { deny, ask, allow }| deny.iter().chain(ask).chain(allow));
+    rules.filter_map(|Rule { expires_at, .. }| *expires_at).filter(|end| *end > now).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_policy::Pattern;
+
+    use super::*;
+
+    #[test]
+    fn the_next_rule_to_end_counts_wherever_it_stands() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let rule = |second| {
+            let rule = Rule::new(Pattern::parse("*").unwrap(), "x");
+            Rule { expires_at: Some(at(second)), ..rule }
+        };
+        let mut policy = Policy::default();
+        assert_eq!(next_end(&policy, at(0)), None);
+        policy.permissions.global.allow = vec![rule(30), rule(5)];
+        policy.permissions.global.deny = vec![Rule::new(Pattern::parse("*").unwrap(), "x")];
+        policy.tools.ask = vec![rule(20)];
+        let of_one = RuleList { deny: vec![rule(10)], ..RuleList::default() };
+        policy.permissions.servers.insert("s".parse().unwrap(), of_one);
+        for (now, next) in [(0, Some(5)), (5, Some(10)), (10, Some(20)), (20, Some(30)), (30, None)]
+        {
+            assert_eq!(next_end(&policy, at(now)), next.map(at), "{now}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! One list as it is sent: pages of bytes, what they were made of, and until when they hold.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use capstan_hub::catalog::Gathered;
+use capstan_hub::ports::{Item, Listing};
+use capstan_model::ServerName;
+use capstan_wire::{Json, object};
+use jiff::Timestamp;
+
+use crate::revision::Revision;
+
+/// Largest page, in bytes. Many clients read only the first.
+const MAX_PAGE: usize = 8 * 1024 * 1024;
+
+/// One list, ready to be sent.
+pub(crate) struct Built {
+    /// What it was made of. As long as that is the same, so is the list.
+    sources: Vec<(ServerName, Arc<[Item]>)>,
+    pages: Vec<Bytes>,
+    /// The same for legacy clients, where they must not see all of it.
+    legacy: Option<Vec<Bytes>>,
+    /// For resources and templates: whose each one is, by the name it is shown under.
+    pub(crate) owners: HashMap<String, (ServerName, String)>,
+    /// When a rule ceases to count, and others may be shown.
+    until: Option<Timestamp>,
+}
+
+/// What a list is made of.
+pub(crate) struct Made {
+    pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
+    pub(crate) pages: Pages,
+    pub(crate) owners: HashMap<String, (ServerName, String)>,
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// Pages as they grow.
+pub(crate) struct Pages {
+    listing: Listing,
+    all: Book,
+    /// From the first item on that legacy clients must see otherwise.
+    legacy: Option<Book>,
+}
+
+#[derive(Clone, Default)]
+struct Book {
+    done: Vec<Bytes>,
+    current: BytesMut,
+}
+
+// === impl Built ===
+
+impl Built {
+    pub(crate) fn new(made: Made) -> Self {
+        let Made { sources, pages: Pages { all, legacy, .. }, owners, until } = made;
+        let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
+        Self { sources, pages, legacy, owners, until }
+    }
+
+    /// The pages, as a client of this revision may see them.
+    pub(crate) fn pages(&self, revision: Revision) -> &[Bytes] {
+        match &self.legacy {
+            Some(legacy) if !revision.is_modern() => legacy,
+            Some(_) | None => &self.pages,
+        }
+    }
+
+    /// Whether a client sees the same in both.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        self.pages == other.pages
+    }
+
+    /// What it was made of.
+    pub(crate) fn gathered(&self) -> Gathered {
+        Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        let (sources, pages, owners) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { sources, pages, legacy: None, owners, until: None }
+    }
+
+    /// Whether rules have ceased to count since it was made.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether it is what these lists make now.
+    pub(crate) fn is_of(&self, gathered: &Gathered, now: Timestamp) -> bool {
+        let same = self
+            .sources
+            .iter()
+            .zip(&gathered.lists)
+            .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
+        same && self.sources.len() == gathered.lists.len() && !self.is_over(now)
+    }
+}
+
+// === impl Pages ===
+
+impl Pages {
+    pub(crate) fn of(listing: Listing) -> Self {
+        Self { listing, all: Book::default(), legacy: None }
+    }
+
+    pub(crate) fn push(&mut self, item: &Json) {
+        let plain = (self.listing == Listing::Tools).then(|| without_odd_output(item)).flatten();
+        if plain.is_some() && self.legacy.is_none() {
+            self.legacy = Some(self.all.clone());
+        }
+        self.all.push(item);
+        if let Some(legacy) = &mut self.legacy {
+            legacy.push(plain.as_ref().unwrap_or(item));
+        }
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    fn push(&mut self, item: &Json) {
+        if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
+            self.close();
+        }
+        self.current.extend_from_slice(if self.current.is_empty() { b"[" } else { b"," });
+        self.current.extend_from_slice(item.as_bytes());
+    }
+
+    fn close(&mut self) {
+        self.current.extend_from_slice(b"]");
+        // A copy of the right size: what has grown is up to twice as large.
+        self.done.push(Bytes::copy_from_slice(&self.current));
+        self.current.clear();
+    }
+
+    fn finish(mut self) -> Vec<Bytes> {
+        if self.current.is_empty() && self.done.is_empty() {
+            return vec![Bytes::from_static(b"[]")];
+        }
+        if !self.current.is_empty() {
+            self.close();
+        }
+        self.done
+    }
+}
+
+/// A tool without the schema of what it gives back, where that is no object: up to 2025-11-25
+/// nothing else is allowed there, and a client may refuse the whole list. `None` where nothing is
+/// wrong.
+fn without_odd_output(tool: &Json) -> Option<Json> {
+    // Most tools have none, and need no second look.
+    if !tool.as_str().contains("outputSchema") {
+        return None;
+    }
+    let schema = object::get(tool, "outputSchema")?;
+    let is_object = object::get_string(&schema, "type").as_deref() == Some("object");
+    if is_object { None } else { object::without_member(tool, "outputSchema").ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_wire::compose;
+
+    use super::*;
+
+    fn pages(items: &[Json]) -> Built {
+        let mut pages = Pages::of(Listing::Tools);
+        for item in items {
+            pages.push(item);
+        }
+        let (sources, owners) = (Vec::new(), HashMap::new());
+        Built::new(Made { sources, pages, owners, until: None })
+    }
+
+    #[test]
+    fn pages_are_filled_in_order_and_an_empty_list_is_one() {
+        assert_eq!(pages(&[]).pages, ["[]"]);
+        let large = compose::string(&"x".repeat(MAX_PAGE / 2));
+        let built = pages(&[large.clone(), large.clone(), large]);
+        assert_eq!(built.pages.len(), 3);
+        for page in built.pages {
+            let items = object::items(&Json::parse(page).unwrap()).unwrap();
+            assert_eq!(items.len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_tool_gives_back_is_described_to_legacy_clients_only_if_it_is_an_object() {
+        let tool = |name: &str, schema: &str| {
+            Json::parse(format!(r#"{{"name":"{name}","outputSchema":{schema},"x":1.0}}"#)).unwrap()
+        };
+        let fine = [tool("a", r#"{"type":"object"}"#), tool("b", r#"{"type":"object","x":[]}"#)];
+        let built = pages(&fine);
+        assert!(built.legacy.is_none());
+        assert_eq!(built.pages(Revision::V2025_11_25), built.pages);
+        for odd in
+            [r#"{"type":"array"}"#, "{}", r#"{"anyOf":[]}"#, r#"{"type":["object"]}"#, "true"]
+        {
+            let [first, last] = fine.clone();
+            let built = pages(&[first.clone(), tool("o", odd), last.clone()]);
+            let all = format!("[{first},{},{last}]", tool("o", odd));
+            assert_eq!(built.pages(Revision::V2026_07_28), [all]);
+            let legacy = format!(r#"[{first},{{"name":"o","x":1.0}},{last}]"#);
+            for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
+                let [page] = built.pages(revision) else { panic!("one page") };
+                assert_eq!(page, &legacy, "{odd}");
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Lists that may have changed: noted at once, looked at after a moment, none kept waiting by
+//! another.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use capstan_hub::ports::Listing;
+use capstan_model::ServerName;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::View;
+use crate::gateway::Gateway;
+
+/// How long it must be quiet before a change is told.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// How long a change can be held back by others.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
+
+/// What may have changed. There is one place for each list of each server, so that nothing is lost
+/// however much changes at once.
+#[derive(Default)]
+pub(crate) struct Changes {
+    noted: Mutex<HashSet<(ServerName, Listing)>>,
+    news: Notify,
+    /// Lists that somebody looks at right now.
+    looking: Mutex<HashMap<(View, Listing), Look>>,
+    closed: AtomicBool,
+}
+
+/// What is done when somebody has looked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Once,
+    Again,
+}
+
+// === impl Changes ===
+
+impl Changes {
+    /// A list of a server may have changed.
+    pub(crate) fn note(&self, server: &ServerName, listing: Listing) {
+        lock(&self.noted).insert((server.clone(), listing));
+        self.news.notify_one();
+    }
+
+    /// There is nobody left to tell.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.news.notify_one();
+    }
+
+    /// Whether nobody looks at a list yet; whoever does looks again.
+    fn begin(&self, key: &(View, Listing)) -> bool {
+        match lock(&self.looking).entry(key.clone()) {
+            Entry::Occupied(mut look) => {
+                look.insert(Look::Again);
+                false
+            }
+            Entry::Vacant(place) => {
+                place.insert(Look::Once);
+                true
+            }
+        }
+    }
+
+    /// Whether nobody wants a list to be looked at again.
+    fn is_done(&self, key: &(View, Listing)) -> bool {
+        let mut looking = lock(&self.looking);
+        let done = looking.remove(key) != Some(Look::Again);
+        if !done {
+            looking.insert(key.clone(), Look::Once);
+        }
+        done
+    }
+
+    /// What has been noted, once it is quiet; `None` when there is nobody left to tell.
+    async fn next(&self) -> Option<HashSet<(ServerName, Listing)>> {
+        self.news.notified().await;
+        let last = Instant::now() + MAX_DEBOUNCE;
+        while !self.closed.load(Ordering::Acquire) {
+            let quiet = (Instant::now() + DEBOUNCE).min(last);
+            tokio::select! {
+                biased;
+                () = sleep_until(quiet) => return Some(std::mem::take(&mut *lock(&self.noted))),
+                () = self.news.notified() => {}
+            }
+        }
+        None
+    }
+}
+
+impl Gateway {
+    /// Looks at what has changed as it comes, for as long as there is a gateway.
+    pub(crate) async fn tell_changes(gateway: Weak<Self>, changes: Arc<Changes>) {
+        while let Some(changed) = changes.next().await {
+            let Some(gateway) = gateway.upgrade() else { return };
+            for (view, listing) in gateway.lists.known() {
+                let concerns = |(server, other): &(ServerName, Listing)| {
+                    let shown = match &view {
+                        View::All => true,
+                        View::One(one) => one == server,
+                    };
+                    shown && *other == listing
+                };
+                if changed.iter().any(concerns) {
+                    gateway.look(view, listing);
+                }
+            }
+        }
+    }
+
+    /// Looks at a list, beside all others; whoever has seen something else is told by that.
+    pub(crate) fn look(self: &Arc<Self>, view: View, listing: Listing) {
+        let key = (view, listing);
+        if !self.changes.begin(&key) {
+            return;
+        }
+        let gateway = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                if let Err(fault) = gateway.built(&key.0, listing).await {
+                    tracing::debug!(?fault, "a list that may have changed cannot be read");
+                }
+                if gateway.changes.is_done(&key) {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,187 @@
+//! `tasks/…`: asked of the server whose call the task belongs to, on behalf of its owner.
+
+use std::sync::Arc;
+
+use capstan_hub::Screened;
+use capstan_hub::ports::Operator;
+use capstan_model::{CallError, Kind};
+use capstan_wire::protocol::INVALID_PARAMS;
+use capstan_wire::{Json, RequestId, compose, object};
+use futures::future::join_all;
+use tokio::sync::mpsc;
+
+use crate::client::Client;
+use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::fault::{Fault, INTERNAL};
+use crate::gateway::Gateway;
+use crate::operator::ClientOperator;
+use crate::revision::Revision;
+use crate::tasks::{Owner, TASKS};
+
+/// MCP 2026-07-28: the client cannot do what the request needs.
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// Tasks on one page of a list.
+const PAGE: usize = 50;
+
+/// The type of a result that says that a call has become a task.
+const TASK: &str = "task";
+
+impl Gateway {
+    /// Takes a request about tasks; `None` when the client's revision has no such method.
+    pub(crate) fn about_tasks(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &RequestId,
+        method: &str,
+        params: Option<&Json>,
+    ) -> Option<Exchange> {
+        let known = match (client.revision, method) {
+            (Revision::V2026_07_28, "tasks/get" | "tasks/update" | "tasks/cancel")
+            | (
+                Revision::V2025_11_25,
+                "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel",
+            ) => true,
+            (
+                Revision::V2026_07_28
+                | Revision::V2025_11_25
+                | Revision::V2025_06_18
+                | Revision::V2025_03_26
+                | Revision::V2024_11_05,
+                _,
+            ) => false,
+        };
+        if !known {
+            return None;
+        }
+        let params = params.cloned().unwrap_or_else(Json::empty_object);
+        let (events, coming_out) = mpsc::channel(EVENTS);
+        let operator = ClientOperator::new(Arc::clone(client), &params, events, self.around());
+        let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
+        let method = method.to_owned();
+        let work = async move {
+            let operator = Arc::new(operator);
+            let result = match method.as_str() {
+                "tasks/list" => gateway.list_tasks(&asker, &params, operator).await,
+                _ => gateway.one_task(&asker, &method, &params, operator).await,
+            };
+            result.map(Payload::from)
+        };
+        Some(Exchange::running(id.clone(), client, coming_out, Task(tokio::spawn(work))))
+    }
+
+    async fn one_task(
+        &self,
+        client: &Client,
+        method: &str,
+        params: &Json,
+        operator: Arc<ClientOperator>,
+    ) -> Result<Json, Fault> {
+        if client.revision.is_modern() && !client.knows_tasks() {
+            return Err(needs_tasks());
+        }
+        let id = object::get_string(params, "taskId");
+        let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
+        let task = self.tasks.find(&id, &Owner::of(client));
+        let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
+        let params = object::with_member(params, "taskId", &compose::string(&task.own));
+        let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
+        let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
+        match self.hub.task(&task.server, method, params, asker).await {
+            Ok(result) => {
+                let result = self.tasks.translate(&task.server, &result);
+                Ok(operator.signed_requests(&task.server, &result))
+            }
+            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
+        }
+    }
+
+    /// The tasks of a client, as their servers describe them now.
+    async fn list_tasks(
+        &self,
+        client: &Client,
+        params: &Json,
+        operator: Arc<ClientOperator>,
+    ) -> Result<Json, Fault> {
+        let operator: &Arc<dyn Operator> = &(operator as Arc<dyn Operator>);
+        let at = match object::get_string(params, "cursor") {
+            None => 0,
+            Some(cursor) => cursor
+                .strip_prefix('t')
+                .and_then(|after| after.parse().ok())
+                .ok_or_else(|| Fault::invalid("`cursor` is not ours"))?,
+        };
+        let all = self.tasks.of(&Owner::of(client));
+        let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
+            let params = compose::object(&[("taskId", &compose::string(&task.own))]);
+            let asked = self.hub.task(&task.server, "tasks/get", params, Arc::clone(operator));
+            match asked.await {
+                Ok(said) => Some(self.tasks.translate(&task.server, &said)),
+                Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
+                    // Its server has forgotten it.
+                    self.tasks.forget(id);
+                    None
+                }
+                Err(error) => {
+                    tracing::debug!(server = %task.server, %error, "a task is left out of a list");
+                    None
+                }
+            }
+        });
+        let tasks: Vec<Json> = join_all(page).await.into_iter().flatten().collect();
+        let tasks = compose::array(&tasks);
+        let next = compose::string(&format!("t{}", at.saturating_add(PAGE)));
+        let mut members = vec![("tasks", &tasks)];
+        if all.len() > at.saturating_add(PAGE) {
+            members.push(("nextCursor", &next));
+        }
+        Ok(compose::object(&members))
+    }
+
+    /// The result of a call that has become a task, with the id that its client is to ask by;
+    /// `None` when it has not. `wanted` is what the client said about tasks in its call.
+    pub(crate) fn adopt_task(
+        &self,
+        client: &Client,
+        screened: &Screened,
+        wanted: Option<&Json>,
+    ) -> Result<Option<Json>, Fault> {
+        let (server, result) = (screened.server(), screened.result());
+        let adopt = |task: &Json| {
+            let adopted = self.tasks.adopt(server, Owner::of(client), task, self.now());
+            adopted.ok_or_else(|| Fault::new(INTERNAL, "the server's task has no id"))
+        };
+        if screened.shape().result_type.as_deref() == Some(TASK) {
+            // It was told beforehand who can do this.
+            if !client.knows_tasks() {
+                let message = format!("`{server}` made a task of the call, which was not offered");
+                return Err(Fault::new(INTERNAL, message));
+            }
+            return adopt(result).map(Some);
+        }
+        let task = wanted.and_then(|_| object::get(result, "task"));
+        let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {
+            return Ok(None);
+        };
+        let result = object::with_member(result, "task", &adopt(&task)?);
+        Ok(result.ok())
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Whether it knows the tasks of 2026-07-28.
+    fn knows_tasks(&self) -> bool {
+        let extensions = object::get(&self.able, "extensions");
+        self.revision.is_modern()
+            && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
+    }
+}
+
+fn needs_tasks() -> Fault {
+    let extensions = compose::object(&[(TASKS, &Json::empty_object())]);
+    let required = compose::object(&[("extensions", &extensions)]);
+    let data = compose::object(&[("requiredCapabilities", &required)]);
+    Fault::new(MISSING_CAPABILITY, "tasks are for clients that declare them").with_data(data)
+}

@@ -1,0 +1,276 @@
+//! Tasks: calls whose results are fetched later, by an id that says nothing to anybody else.
+//!
+//! A server's own id neither says whose it is nor differs from those of other servers. So each task
+//! gets another id towards its client, one that cannot be guessed, and is kept here with its server
+//! and its owner. To everybody else there is no such task.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_model::ServerName;
+use capstan_wire::{Json, compose, object};
+
+use crate::client::Client;
+
+/// The extension of 2026-07-28.
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// `_meta` key of what belongs to a task.
+pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// Tasks that are remembered; with more, whoever has the most loses the oldest.
+const MAX_TASKS: usize = 16_384;
+
+/// Tasks of one owner that are remembered; with more, the oldest is forgotten.
+const MAX_OWN: usize = 1024;
+
+/// How long a task is remembered at the most, and whenever its server does not say for how long.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// How much longer than its server says a task is remembered, so that the server has the last word.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// Random bytes of an id.
+const KEY: usize = 16;
+
+/// The tasks that servers have started for clients.
+#[derive(Default)]
+pub(crate) struct Tasks(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    next: u64,
+    tasks: HashMap<String, Task>,
+    /// The ids towards clients, by what servers call them.
+    ids: HashMap<(ServerName, String), String>,
+}
+
+/// A task of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) server: ServerName,
+    /// What its server calls it.
+    pub(crate) own: String,
+    owner: Owner,
+    number: u64,
+    expires: Duration,
+}
+
+/// Whom a task belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    subject: String,
+    /// The conversation, where there is one. Without, only who knows the id can ask for it.
+    client: Option<u64>,
+}
+
+// === impl Owner ===
+
+impl Owner {
+    pub(crate) fn of(client: &Client) -> Self {
+        let number = (!client.revision.is_modern()).then_some(client.number);
+        Self { subject: client.caller.subject.clone(), client: number }
+    }
+}
+
+// === impl Tasks ===
+
+impl Tasks {
+    /// Keeps a task as its server describes it; the description with the id towards the client.
+    /// `None` when it has no id, or there is no randomness for another.
+    pub(crate) fn adopt(
+        &self,
+        server: &ServerName,
+        owner: Owner,
+        task: &Json,
+        now: Duration,
+    ) -> Option<Json> {
+        let own = object::get_string(task, "taskId")?;
+        let mut key = [0; KEY];
+        getrandom::fill(&mut key).ok()?;
+        let id = format!("task-{}", URL_SAFE_NO_PAD.encode(key));
+        let named = object::with_member(task, "taskId", &compose::string(&id)).ok()?;
+        let life = ["ttlMs", "ttl"].iter().find_map(|key| object::get(task, key)?.read().ok());
+        let life = life.map_or(LONGEST, |life| Duration::from_millis(life) + GRACE);
+        let expires = now + life.min(LONGEST);
+        let mut kept = self.kept();
+        kept.make_room(&owner);
+        kept.next += 1;
+        let number = kept.next;
+        // A server that gives an id twice speaks of another task the second time.
+        if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
+            kept.tasks.remove(&before);
+        }
+        kept.tasks.insert(id, Task { server: server.clone(), own, owner, number, expires });
+        drop(kept);
+        Some(named)
+    }
+
+    /// The task of this id, if it is that owner's.
+    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task> {
+        self.kept().tasks.get(id).filter(|task| task.owner == *owner).cloned()
+    }
+
+    /// All tasks of an owner, oldest first.
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task)> {
+        let kept = self.kept();
+        let mut tasks: Vec<(String, Task)> = kept
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.owner == *owner)
+            .map(|(id, task)| (id.clone(), task.clone()))
+            .collect();
+        drop(kept);
+        tasks.sort_by_key(|(_, task)| task.number);
+        tasks
+    }
+
+    /// The id towards its client of what a server calls a task, and the number of that client where
+    /// it has one.
+    pub(crate) fn shown(&self, server: &ServerName, own: &str) -> Option<(String, Option<u64>)> {
+        let kept = self.kept();
+        let id = kept.ids.get(&(server.clone(), own.to_owned()))?;
+        Some((id.clone(), kept.tasks.get(id)?.owner.client))
+    }
+
+    pub(crate) fn forget(&self, id: &str) {
+        self.kept().forget(id);
+    }
+
+    /// Forgets the tasks of a client that is gone: nobody can ask for them any more.
+    pub(crate) fn leave(&self, client: u64) {
+        self.kept().forget_all(|task| task.owner.client == Some(client));
+    }
+
+    pub(crate) fn sweep(&self, now: Duration) {
+        self.kept().forget_all(|task| task.expires <= now);
+    }
+
+    /// What a server says of a task, with the ids that the client of the task knows: at the top,
+    /// and in what it says it is related to.
+    pub(crate) fn translate(&self, server: &ServerName, said: &Json) -> Json {
+        let rename = |said: &Json| {
+            let own = object::get_string(said, "taskId")?;
+            let (id, _) = self.shown(server, &own)?;
+            object::with_member(said, "taskId", &compose::string(&id)).ok()
+        };
+        let said = rename(said).unwrap_or_else(|| said.clone());
+        // Most says nothing of the kind, and needs no second look.
+        if !said.as_str().contains(RELATED) {
+            return said;
+        }
+        let related = || {
+            let meta = object::get(&said, "_meta")?;
+            let related = rename(&object::get(&meta, RELATED)?)?;
+            let meta = object::with_member(&meta, RELATED, &related).ok()?;
+            object::with_member(&said, "_meta", &meta).ok()
+        };
+        related().unwrap_or(said)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Sees to it that one more task of this owner finds room; nobody loses one to whoever has
+    /// more.
+    fn make_room(&mut self, owner: &Owner) {
+        let mut counts: HashMap<&Owner, usize> = HashMap::new();
+        if self.tasks.len() >= MAX_OWN {
+            for task in self.tasks.values() {
+                *counts.entry(&task.owner).or_default() += 1;
+            }
+        }
+        let loses = if counts.get(owner).is_some_and(|count| *count >= MAX_OWN) {
+            Some(owner.clone())
+        } else if self.tasks.len() >= MAX_TASKS {
+            counts.iter().max_by_key(|(_, count)| **count).map(|(owner, _)| (*owner).clone())
+        } else {
+            None
+        };
+        let Some(loses) = loses else { return };
+        let own = self.tasks.iter().filter(|(_, task)| task.owner == loses);
+        let oldest = own.min_by_key(|(_, task)| task.number).map(|(id, _)| id.clone());
+        if let Some(oldest) = oldest {
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(task) = self.tasks.remove(id) {
+            self.ids.remove(&(task.server, task.own));
+        }
+    }
+
+    fn forget_all(&mut self, is_over: impl Fn(&Task) -> bool) {
+        let over: Vec<String> =
+            self.tasks.iter().filter(|(_, task)| is_over(task)).map(|(id, _)| id.clone()).collect();
+        for id in over {
+            self.forget(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(subject: &str, client: Option<u64>) -> Owner {
+        Owner { subject: subject.to_owned(), client }
+    }
+
+    fn adopt(tasks: &Tasks, owner: &Owner, own: &str, now: u64) -> String {
+        let server = "files".parse().unwrap();
+        let task = Json::parse(format!(r#"{{"taskId":"{own}","ttl":60000,"x":1.00}}"#)).unwrap();
+        let now = Duration::from_secs(now);
+        let named = tasks.adopt(&server, owner.clone(), &task, now).unwrap();
+        let id = object::get_string(&named, "taskId").unwrap();
+        assert_eq!(named.to_string(), format!(r#"{{"taskId":"{id}","ttl":60000,"x":1.00}}"#));
+        id
+    }
+
+    #[test]
+    fn a_task_is_its_owners_and_nobody_elses() {
+        let (tasks, ann) = (Tasks::default(), owner("ann", Some(1)));
+        let id = adopt(&tasks, &ann, "1", 0);
+        assert_eq!(tasks.find(&id, &ann).unwrap().own, "1");
+        for other in [owner("bob", Some(1)), owner("ann", Some(2)), owner("ann", None)] {
+            assert!(tasks.find(&id, &other).is_none() && tasks.of(&other).is_empty());
+        }
+        assert!(tasks.find("1", &ann).is_none(), "a server's own id is not taken");
+        tasks.leave(2);
+        assert!(tasks.find(&id, &ann).is_some());
+        tasks.leave(1);
+        assert!(tasks.find(&id, &ann).is_none());
+    }
+
+    #[test]
+    fn an_id_that_a_server_gives_twice_is_the_second_owners() {
+        let (tasks, ann, bob) = (Tasks::default(), owner("ann", None), owner("bob", None));
+        let (first, second) = (adopt(&tasks, &ann, "1", 0), adopt(&tasks, &bob, "1", 0));
+        assert!(tasks.find(&first, &ann).is_none());
+        assert!(tasks.find(&second, &bob).is_some());
+    }
+
+    #[test]
+    fn tasks_are_forgotten_in_time_and_when_one_has_too_many() {
+        let (tasks, ann, bob) = (Tasks::default(), owner("ann", None), owner("bob", None));
+        let kept = adopt(&tasks, &bob, "b", 0);
+        let ids: Vec<String> =
+            (0..=MAX_OWN).map(|at| adopt(&tasks, &ann, &at.to_string(), 0)).collect();
+        assert!(tasks.find(&ids[0], &ann).is_none());
+        assert_eq!(tasks.of(&ann).first().unwrap().0, ids[1]);
+        assert!(tasks.find(&kept, &bob).is_some());
+        tasks.sweep(Duration::from_secs(119));
+        assert_eq!(tasks.of(&ann).len(), MAX_OWN);
+        tasks.sweep(Duration::from_mins(2));
+        assert!(tasks.of(&ann).is_empty() && tasks.of(&bob).is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! Lists that change: who is told, and when.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use capstan_gateway::View;
+use capstan_hub::ports::{Listener as _, Listing};
+use capstan_policy::{Pattern, Rule};
+use futures::FutureExt as _;
+use futures::future::pending;
+use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::world::{LIMIT, Server, World, items, member};
+
+fn one(server: &str) -> View {
+    View::One(server.parse().unwrap())
+}
+
+/// A server that has one more tool each time that it is asked; how often it may be, and who is
+/// told when it is asked once too often.
+fn growing(name: &str, answers: usize) -> (Server, Arc<Notify>) {
+    let (asked, late) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let hangs = Arc::clone(&late);
+    let server = Server::new(name).listing(move |listing| {
+        if listing != Listing::Tools {
+            return std::future::ready(Arc::from([])).boxed();
+        }
+        let count = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if count > answers {
+            hangs.notify_one();
+            return pending().boxed();
+        }
+        let tool = |at| format!(r#"{{"name":"t{at}","inputSchema":{{"type":"object"}}}}"#);
+        let tools: Vec<String> = (0..count).map(tool).collect();
+        std::future::ready(items(&tools)).boxed()
+    });
+    (server, late)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_keeps_no_change_of_another_back() {
+    let ((slow, hangs), (fast, _)) = (growing("slow", 1), growing("fast", usize::MAX));
+    let world = World::new(vec![slow, fast]);
+    for server in ["slow", "fast"] {
+        let client = world.legacy(one(server), "{}").await;
+        world.ask(&client, "tools/list", "{}").await;
+    }
+    let client = world.legacy(one("fast"), "{}").await;
+    let mut inbox = client.open_inbox();
+    world.gateway.list_changed(&"slow".parse().unwrap(), Listing::Tools);
+    timeout(LIMIT, hangs.notified()).await.unwrap();
+    world.gateway.list_changed(&"fast".parse().unwrap(), Listing::Tools);
+    let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+    assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_changes_at_once_no_kind_is_lost() {
+    let lists = |listing: Listing| {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let count = ASKED.fetch_add(1, Ordering::Relaxed);
+        let item = match listing {
+            Listing::Tools | Listing::Prompts => format!(r#"{{"name":"n{count}"}}"#),
+            Listing::Resources | Listing::Templates => {
+                format!(r#"{{"name":"x:{count}","uri":"x:{count}"}}"#)
+            }
+        };
+        std::future::ready(items(&[item])).boxed()
+    };
+    let world = World::new(vec![Server::new("a").listing(lists)]);
+    let client = world.legacy(one("a"), "{}").await;
+    for method in ["tools/list", "prompts/list", "resources/list"] {
+        world.ask(&client, method, "{}").await;
+    }
+    let mut inbox = client.open_inbox();
+    for _ in 0..1000 {
+        world.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
+    }
+    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Prompts);
+    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Resources);
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let message = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+        told.push(member(std::str::from_utf8(&message).unwrap(), "method"));
+    }
+    told.sort();
+    let expected = ["prompts", "resources", "tools"];
+    assert_eq!(told, expected.map(|list| format!(r#""notifications/{list}/list_changed""#)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_changes_when_a_rule_ceases_to_count() {
+    let world = World::with(vec![Server::new("a").with_tools(&["read", "drop"])], |hub| {
+        let mut policy = (*hub.policy).clone();
+        let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
+        let end = Some(Timestamp::from_second(60).unwrap());
+        policy.permissions.global.deny = vec![Rule { expires_at: end, ..rule }];
+        hub.policy = Arc::new(policy);
+    });
+    let client = world.legacy(View::All, "{}").await;
+    let mut inbox = client.open_inbox();
+    let before = world.ask(&client, "tools/list", "{}").await.answer;
+    assert!(before.contains("a__read") && !before.contains("a__drop"), "{before}");
+    // Told without anybody asking.
+    let told = timeout(2 * LIMIT * 2, inbox.recv()).await.unwrap().unwrap();
+    assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
+    let after = world.ask(&client, "tools/list", "{}").await.answer;
+    assert!(after.contains("a__drop"), "{after}");
+}

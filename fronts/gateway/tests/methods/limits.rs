@@ -1,0 +1,64 @@
+//! What is there for all, and that no client can use it up.
+
+use capstan_gateway::View;
+use capstan_hub::ports::{Ask, Asking};
+use futures::FutureExt as _;
+
+use crate::world::{Server, World, json, member};
+
+/// A legacy server whose tool asks and answers with what it was told.
+fn asks() -> Server {
+    Server::new("a").running(|_, operator| {
+        async move {
+            let (server, params) = ("a".parse().unwrap(), json(r#"{"message":"Sure?"}"#));
+            let ask = Ask { server, asking: Asking::Elicit, params };
+            Ok(operator.ask(ask).await.unwrap())
+        }
+        .boxed()
+    })
+}
+
+#[tokio::test]
+async fn a_client_with_many_calls_that_wait_leaves_room_for_others() {
+    let world = World::with(vec![asks()], |hub| hub.limits.max_questions = 10_000);
+    let call = async |client: &str| {
+        let params = format!(
+            r#"{{"name":"a__t","_meta":{{"io.modelcontextprotocol/clientInfo":{{"name":"{client}"}}}}}}"#
+        );
+        let who = (View::All, r#"{"elicitation":{}}"#);
+        let said = world.ask_modern(who, "tools/call", &params).await;
+        member(&said.answer, "result.resultType")
+    };
+    for _ in 0..128 {
+        assert_eq!(call("greedy").await, r#""input_required""#);
+    }
+    assert_eq!(call("greedy").await, "");
+    assert_eq!(call("modest").await, r#""input_required""#);
+}
+
+#[tokio::test]
+async fn a_client_with_many_open_questions_leaves_room_for_others() {
+    // A quarter is one.
+    let world = World::with(vec![asks()], |hub| hub.limits.max_questions = 4);
+    let greet = async |name: &str| {
+        let able = r#"{"elicitation":{}}"#;
+        world.named(name, View::All, able).await
+    };
+    let (greedy, modest) = (greet("greedy").await, greet("modest").await);
+    let mut waiting = Vec::new();
+    for client in [&greedy, &modest] {
+        let mut exchange = world.start(client, "tools/call", r#"{"name":"a__t"}"#);
+        let asked = exchange.next().await;
+        assert!(matches!(asked, Some(capstan_gateway::Out::Message(_))));
+        waiting.push(exchange);
+    }
+    let again = world.gateway.request(
+        &greedy,
+        capstan_wire::RequestId::Number(2),
+        "tools/call",
+        Some(json(r#"{"name":"a__t"}"#)),
+    );
+    let said = crate::world::finish(again).await;
+    assert_eq!(member(&said.answer, "result"), r#"{"action":"decline"}"#);
+    drop(waiting);
+}

@@ -1,0 +1,12 @@
+//! The methods of the gateway, without a face: what clients of either era get from servers that
+//! do as they are told.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+
+mod world;
+
+mod changes;
+mod limits;
+mod names;
+mod questions;
+mod tasks;

@@ -1,0 +1,192 @@
+//! Tasks: whose they are, and how each era carries them.
+
+use std::sync::Arc;
+
+use capstan_gateway::{Client, View};
+use capstan_hub::ports::{Ask, Asking, Listener as _, Operator};
+use capstan_model::CallError;
+use capstan_wire::{Json, compose, object};
+use futures::FutureExt as _;
+use futures::future::ready;
+
+use crate::world::{Given, Server, World, finish, follow, json, member};
+
+/// A client of the extension of 2026-07-28.
+const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// A server of the extension, which calls its only task `1`, like every other of its kind.
+fn modern(name: &str) -> Server {
+    let made = r#"{"resultType":"task","taskId":"1","status":"working","ttlMs":60000}"#;
+    Server::modern(name)
+        .able(r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        .running(move |_, _| ready(Ok(json(made))).boxed())
+        .answering(state(name))
+}
+
+/// A server of 2025-11-25 with tasks, which does the same.
+fn legacy(name: &str) -> Server {
+    let runs = |params: Json, _| {
+        let task = r#"{"task":{"taskId":"1","status":"working","ttl":null}}"#;
+        let task = if object::get(&params, "task").is_some() { task } else { r#"{"content":[]}"# };
+        ready(Ok(json(task))).boxed()
+    };
+    Server::new(name)
+        .able(r#"{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#)
+        .running(runs)
+        .answering(state(name))
+}
+
+/// Says how task `1` goes, and by whom.
+fn state(name: &str) -> impl Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + use<> {
+    let name = name.to_owned();
+    move |_, params, _| {
+        let server = name.parse().unwrap();
+        let text = format!(r#"{{"taskId":"1","status":"working","by":"{name}"}}"#);
+        ready(match object::get_string(&params, "taskId").as_deref() {
+            Some("1") => Ok(json(&text)),
+            _ => Err(CallError::Server {
+                server,
+                code: -32602,
+                message: "no such task".to_owned(),
+                whole: None,
+            }),
+        })
+        .boxed()
+    }
+}
+
+fn of(id: &str) -> String {
+    compose::object(&[("taskId", &compose::string(id))]).to_string()
+}
+
+fn text(message: &str, path: &str) -> String {
+    json(&member(message, path)).read().unwrap()
+}
+
+/// Starts a task as a client of 2025-11-25.
+async fn start(world: &World, client: &Arc<Client>, tool: &str) -> String {
+    let params = format!(r#"{{"name":"{tool}","task":{{"ttl":60000}}}}"#);
+    let said = world.ask(client, "tools/call", &params).await;
+    text(&said.answer, "result.task.taskId")
+}
+
+#[tokio::test]
+async fn where_all_servers_are_shown_a_task_finds_its_own() {
+    let world = World::new(vec![modern("a"), modern("b")]);
+    for server in ["a", "b"] {
+        let call = format!(r#"{{"name":"{server}__t"}}"#);
+        let said = world.ask_modern((View::All, ABLE), "tools/call", &call).await;
+        let id = text(&said.answer, "result.taskId");
+        assert_ne!(id, "1");
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            world.take_sent();
+            let said = world.ask_modern((View::All, ABLE), method, &of(&id)).await;
+            assert_eq!(text(&said.answer, "result.by"), server);
+            assert_eq!(text(&said.answer, "result.taskId"), id);
+            assert_eq!(world.take_sent(), [format!(r#"{server} {method} {{"taskId":"1"}}"#)]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_reaches_the_task_of_another() {
+    let world = World::new(vec![modern("a"), legacy("l")]);
+    let said = world.ask_modern((View::All, ABLE), "tools/call", r#"{"name":"a__t"}"#).await;
+    let id = text(&said.answer, "result.taskId");
+    let (ann, bob) = (world.legacy(View::All, "{}").await, world.legacy(View::All, "{}").await);
+    let anns = start(&world, &ann, "l__t").await;
+    world.take_sent();
+    for other in ["1", "task-1", "", id.as_str()] {
+        let said = finish(world.start_as("bob", (View::All, ABLE), "tasks/get", &of(other))).await;
+        assert_eq!(member(&said.answer, "error.code"), "-32602", "{other}");
+    }
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        for other in ["1", &anns, &id] {
+            let said = world.ask(&bob, method, &of(other)).await;
+            assert_eq!(member(&said.answer, "error.code"), "-32602", "{method} {other}");
+        }
+    }
+    let said = world.ask(&bob, "tasks/list", "{}").await;
+    assert_eq!(member(&said.answer, "result"), r#"{"tasks":[]}"#);
+    assert!(world.take_sent().is_empty());
+    let said = world.ask(&ann, "tasks/list", "{}").await;
+    assert_eq!(
+        member(&said.answer, "result"),
+        format!(r#"{{"tasks":[{{"taskId":"{anns}","status":"working","by":"l"}}]}}"#)
+    );
+    world.gateway.leave(&ann);
+    let said = world.ask(&ann, "tasks/get", &of(&anns)).await;
+    assert_eq!(member(&said.answer, "error.code"), "-32602");
+}
+
+#[tokio::test]
+async fn how_a_task_goes_is_told_to_its_owner_alone() {
+    let world = World::new(vec![legacy("l"), legacy("m")]);
+    let (ann, bob) = (world.legacy(View::All, "{}").await, world.legacy(View::All, "{}").await);
+    let id = start(&world, &ann, "l__t").await;
+    let (mut anns, mut bobs) = (ann.open_inbox(), bob.open_inbox());
+    let (status, params) =
+        ("notifications/tasks/status", json(r#"{"taskId":"1","status":"completed"}"#));
+    world.gateway.told(&"m".parse().unwrap(), status, Some(&params));
+    world.gateway.told(&"l".parse().unwrap(), status, Some(&params));
+    let told = String::from_utf8(anns.try_recv().unwrap().to_vec()).unwrap();
+    assert_eq!(member(&told, "params"), format!(r#"{{"taskId":"{id}","status":"completed"}}"#));
+    assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
+    let fetch = |method: &str, params: Json, operator: Option<Arc<dyn Operator>>| {
+        let method = method.to_owned();
+        async move {
+            assert_eq!((method.as_str(), params.to_string()), ("tasks/result", of("1")));
+            let params = r#"{"message":"Sure?","requestedSchema":{},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#;
+            let ask =
+                Ask { server: "l".parse().unwrap(), asking: Asking::Elicit, params: json(params) };
+            let answer = operator.unwrap().ask(ask).await.unwrap();
+            Ok(compose::object(&[("answered", &answer)]))
+        }
+        .boxed()
+    };
+    let world = World::new(vec![legacy("l").answering(fetch)]);
+    let ann = world.legacy(View::All, r#"{"elicitation":{}}"#).await;
+    let id = start(&world, &ann, "l__t").await;
+    let said = follow(world.start(&ann, "tasks/result", &of(&id)), |question| {
+        assert_eq!(text(question, "method"), "elicitation/create");
+        assert!(question.contains(&id), "{question}");
+        let reply = capstan_wire::Reply::Result(json(r#"{"action":"accept"}"#));
+        ann.take_reply(&capstan_wire::RequestId::Number(1), reply);
+    })
+    .await;
+    assert_eq!(member(&said.answer, "result"), r#"{"answered":{"action":"accept"}}"#);
+}
+
+#[tokio::test]
+async fn what_one_era_has_no_words_for_is_neither_offered_nor_sent() {
+    let world = World::new(vec![modern("a"), legacy("l")]);
+    let (hello, client) = world.greet("2025-11-25", View::All, ABLE).await;
+    assert_eq!(
+        member(&hello, "result.capabilities.tasks"),
+        r#"{"list":{},"requests":{"tools":{"call":{}}},"cancel":{}}"#
+    );
+    assert_eq!(member(&hello, "result.capabilities.extensions"), "");
+    let said = world.ask(&client, "tools/call", r#"{"name":"a__t"}"#).await;
+    assert!(said.answer.contains("not offered"), "a server that does it anyway: {}", said.answer);
+
+    let (hello, old) = world.greet("2025-06-18", View::All, "{}").await;
+    assert_eq!(member(&hello, "result.capabilities.tasks"), "");
+    let said = world.ask(&old, "tasks/list", "{}").await;
+    assert_eq!(member(&said.answer, "error.code"), "-32601");
+    world.take_sent();
+    let call = r#"{"name":"l__t","task":{}}"#;
+    world.ask(&old, "tools/call", call).await;
+    let said = world.ask_modern((View::All, ABLE), "tools/call", call).await;
+    assert_eq!(member(&said.answer, "result.content"), "[]");
+    assert!(world.take_sent().iter().all(|sent| !sent.contains("task\":")));
+
+    let said = world.ask_modern((View::All, ABLE), "server/discover", "{}").await;
+    assert_eq!(member(&said.answer, "result.capabilities.tasks"), "");
+    assert!(said.answer.contains("io.modelcontextprotocol/tasks"));
+    let said = world.ask_modern((View::All, "{}"), "tasks/get", &of("1")).await;
+    assert_eq!(member(&said.answer, "error.code"), "-32021");
+}
