@@ -25,5 +25,6 @@ mod packages;
 mod audit;
 mod doctor;
 mod why;
+mod acl;
 mod shell;
 mod signals;

@@ -1,5 +1,6 @@
 //! What can be typed. The doc comments are the help.
 
+mod acl;
 mod items;
 mod serve;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use acl::{AclCommand, ClassifyArgs};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use serve::{LogFormat, ServeArgs};
 
@@ -87,6 +89,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
+    /// Look at what tools do
+    #[command(subcommand)]
+    Acl(AclCommand),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration

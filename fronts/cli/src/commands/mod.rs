@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod acl;
 pub(crate) mod add;
 mod audit;
 mod call;
@@ -45,6 +46,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Prompt(args) => prompt::run(context, args).await,
         Command::Serve(args) => serve::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
+        Command::Acl(command) => acl::run(context, command).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),
         Command::Trust(args) => trust::run(context, args),

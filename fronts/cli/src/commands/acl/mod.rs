@@ -1,0 +1,14 @@
+//! `capstan acl`: what tools do, and who may use them.
+
+mod classify;
+mod rows;
+
+use crate::args::AclCommand;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+
+pub(crate) async fn run(context: &Context, command: &AclCommand) -> Result<Exit, Failure> {
+    match command {
+        AclCommand::Classify(args) => classify::run(context, args).await,
+    }
+}
