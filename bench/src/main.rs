@@ -4,6 +4,7 @@
 //! side in one run. A goal that is missed is reported; it never makes the run fail.
 
 mod call;
+mod classifier;
 mod gateway;
 mod relay;
 mod oneshot;
@@ -38,6 +39,15 @@ enum Name {
         #[arg(long)]
         quick: bool,
     },
+    /// How often the effect of a tool is told from its definition, and how fast
+    Classifier {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+        /// Also lists what was not told right
+        #[arg(long)]
+        verbose: bool,
+    },
     /// Relays calls and nothing else, to be run under valgrind
     #[command(hide = true)]
     Relay {
@@ -56,6 +66,12 @@ fn main() -> anyhow::Result<ExitCode> {
             let effort = if quick { gateway::Effort::Quick } else { gateway::Effort::Full };
             let report = gateway::Report::measure(effort);
             if json { report.print_json() } else { report.print_table() }
+        }
+        Name::Classifier { json, verbose } => {
+            let report = classifier::Report::measure(&classifier::data())?;
+            let detail =
+                if verbose { classifier::Detail::Misses } else { classifier::Detail::Numbers };
+            if json { report.print_json() } else { report.print_table(detail) }
         }
         Name::Relay { way, size, times } => {
             relay::run(way, size, times)?;

@@ -193,7 +193,7 @@ fn one_tool_is_shown_with_its_arguments() {
 
     Adds two numbers
 
-    effect: unknown   tokens: about 50
+    effect: write   tokens: about 50
 
     arguments:
     {

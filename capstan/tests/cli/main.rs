@@ -26,6 +26,7 @@ mod audit;
 mod doctor;
 mod why;
 mod policy;
+mod classify;
 mod acl;
 mod shell;
 mod signals;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use acl::{AccessArg, AclCheckArgs, AclCommand, FormatArg};
+pub use acl::{AccessArg, AclCheckArgs, AclCommand, ClassifyArgs, FormatArg};
 pub use approvals::{
     ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
 };
@@ -99,7 +99,7 @@ pub enum Command {
     Why(WhyArgs),
     /// Answer calls that wait for an approval in running gateways
     Approvals(ApprovalsArgs),
-    /// Look at who may do what
+    /// Look at what tools do, and who may use them
     #[command(subcommand)]
     Acl(AclCommand),
     /// Try rules out: on cases of your own, or on past calls

@@ -1,0 +1,114 @@
+//! `capstan acl classify`: what each tool does, how sure that is, and why.
+
+use std::path::Path;
+
+use capstan_hub::ports::Listing;
+use capstan_model::{Effect, Front, Kind, Trust};
+use capstan_policy::effect::{Classified, EffectRules, Source};
+use serde::Serialize;
+
+use super::rows;
+use crate::args::ClassifyArgs;
+use crate::commands::offers::{of_all, of_named, remember};
+use crate::commands::tools::{tell_hidden, tell_missing};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::print::width;
+use crate::table::table;
+
+/// One tool, as `--json` prints it.
+#[derive(Serialize)]
+struct Row {
+    /// As the file says, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    server: Option<String>,
+    tool: String,
+    effect: &'static str,
+    confidence: f64,
+    source: Source,
+    reasons: Vec<String>,
+}
+
+pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, Failure> {
+    match &args.file {
+        Some(path) => of_file(context, path, args.server.as_deref()),
+        None => of_servers(context, args).await,
+    }
+}
+
+/// The definitions of a file. Nobody vouches for them, so their annotations are hints.
+fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit, Failure> {
+    let rules = EffectRules::default();
+    let definitions = rows::read(path)?.into_iter();
+    let wanted = definitions.filter(|one| server.is_none() || one.server.as_deref() == server);
+    let rows = wanted.map(|one| {
+        let classified = rules.classify(&one.name, &one.json, Trust::Untrusted);
+        Row { id: one.id, ..Row::new(one.server, one.name, classified) }
+    });
+    show(context, &rows.collect::<Vec<_>>());
+    Ok(Exit::Ok)
+}
+
+/// The tools of the servers, as the configuration has it.
+async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let hub = context.hub(&setup)?;
+    let gathered = match &args.server {
+        Some(name) => of_named(context, &setup, hub, Listing::Tools, name).await?,
+        None => of_all(context, hub, Listing::Tools, &args.wait).await,
+    };
+    remember(context, Kind::Tool, &gathered);
+    let rows = hub.visible_tools(&gathered, Front::Cli).into_iter().map(|view| {
+        let classified = hub.policy.classify(&view.id, &view.definition);
+        Row::new(Some(view.id.server.to_string()), view.id.item, classified)
+    });
+    show(context, &rows.collect::<Vec<_>>());
+    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
+    tell_missing(context, hub, &gathered);
+    if hub.backends.is_empty() {
+        context.say_no_servers(&setup);
+    }
+    Ok(context.exit_without(&setup, gathered.failed.keys()))
+}
+
+fn show(context: &Context, rows: &[Row]) {
+    if context.print.wants_json() {
+        context.print.json(&rows);
+        return;
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
+    let headers = ["SERVER", "TOOL", "EFFECT", "SURE", "SOURCE", "REASONS"];
+    context.print.data(&table(&headers, &cells, width()));
+    let unknown = rows.iter().filter(|row| row.effect == Effect::Unknown.as_str()).count();
+    if unknown > 0 {
+        context.print.note(&format!("\n{unknown} of {} unknown: they count as writes", rows.len()));
+        context
+            .print
+            .hint("`effect = { read = [\"…\"] }` under a server says that tools only read");
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn new(server: Option<String>, tool: String, classified: Classified) -> Self {
+        let Classified { effect, confidence, source, reasons } = classified;
+        let confidence = f64::from(confidence) / 100.0;
+        Self { id: None, server, tool, effect: effect.as_str(), confidence, source, reasons }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.server.clone().unwrap_or_else(|| "-".to_owned()),
+            self.tool.clone(),
+            self.effect.to_owned(),
+            format!("{:.0} %", self.confidence * 100.0),
+            self.source.as_str().to_owned(),
+            self.reasons.join("; "),
+        ]
+    }
+}

@@ -1,0 +1,92 @@
+//! Tool definitions in a file, one JSON object a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use capstan_wire::{Json, object};
+
+use crate::exit::Failure;
+
+/// A definition, and what the line says of where it comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Definition {
+    pub(crate) id: Option<String>,
+    pub(crate) server: Option<String>,
+    pub(crate) name: String,
+    /// The definition as it was written.
+    pub(crate) json: Json,
+}
+
+/// Longest line, and most lines, of a file.
+const MAX_LINE: u64 = 16 * 1024 * 1024;
+const MAX_LINES: usize = 1_000_000;
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read, or a line of it is no definition; the message has the line.
+pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, Failure> {
+    let shown = path.display();
+    let unreadable =
+        |error: std::io::Error| Failure::usage(format!("cannot read `{shown}`: {error}"));
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut definitions = Vec::new();
+    for number in 1..=MAX_LINES {
+        let mut line = Vec::new();
+        let read = file.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+        if read == 0 {
+            return Ok(definitions);
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let definition = parse(line).map_err(|problem| {
+            Failure::usage(format!("`{shown}`, line {number}: {problem}"))
+                .hint("a line is a tool: {\"server\": \"…\", \"name\": \"…\", \"description\": \"…\", \"inputSchema\": {…}}")
+        })?;
+        definitions.push(definition);
+    }
+    Err(Failure::usage(format!("`{shown}` has more than {MAX_LINES} lines")))
+}
+
+/// Reads a line: a definition, or an object that has one as `tool`.
+fn parse(line: Vec<u8>) -> Result<Definition, String> {
+    let row = Json::parse(line).map_err(|_| "not valid JSON".to_owned())?;
+    object::members(&row).map_err(|_| "not an object".to_owned())?;
+    // `tool` may also be no more than a name.
+    let inner = object::get(&row, "tool").filter(|tool| tool.as_bytes().starts_with(b"{"));
+    let json = inner.unwrap_or_else(|| row.clone());
+    let said = |key| object::get_string(&row, key).or_else(|| object::get_string(&json, key));
+    let name = object::get_string(&json, "name").or_else(|| object::get_string(&row, "tool"));
+    let name = name.ok_or("a tool needs a `name`")?;
+    Ok(Definition { id: said("id"), server: said("server"), name, json })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_definition_or_has_one() {
+        let table = [
+            (r#"{"id":"a-b","server":"a","name":"b"}"#, Some("a-b"), Some("a"), "b"),
+            (r#"{"name":"b"}"#, None, None, "b"),
+            (r#"{"server":"a","tool":{"name":"b"}}"#, None, Some("a"), "b"),
+            (r#"{"tool":{"name":"b","server":"a"},"id":"x"}"#, Some("x"), Some("a"), "b"),
+            (r#"{"server":"a","tool":"b"}"#, None, Some("a"), "b"),
+        ];
+        for (line, id, server, name) in table {
+            let found = parse(line.into()).unwrap();
+            let found = (found.id.as_deref(), found.server.as_deref(), found.name.as_str());
+            assert_eq!(found, (id, server, name), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_definition_is_refused() {
+        for line in ["", "{", "[]", "1", "{}", r#"{"name":1}"#, r#"{"tool":{}}"#, "{} {}"] {
+            assert!(parse(line.into()).is_err(), "{line}");
+        }
+    }
+}
