@@ -15,16 +15,11 @@ use capstan_policy::{
 /// # Errors
 /// The first pattern of a server that cannot be read, with that server.
 pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
-    let mut policy = Policy {
-        tools: rules(config, &config.tools.policy, "tools.policy"),
-        permissions: Permissions {
-            global: rules(config, &config.permissions.rules, "permissions"),
-            ..Permissions::default()
-        },
-        access: access(config),
-        authorization: authorization(config),
-        ..Policy::default()
-    };
+    let mut policy = Policy::default();
+    policy.tools = rules(config, &config.tools.policy, "tools.policy");
+    policy.permissions.global = rules(config, &config.permissions.rules, "permissions");
+    policy.access = access(config);
+    policy.authorization = authorization(config);
     for entry in config.servers.values() {
         let name = &entry.name;
         if let Some(default) = config.permissions.default_for(&entry.origin.file) {

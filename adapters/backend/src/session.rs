@@ -8,7 +8,6 @@ use capstan_hub::{Answer, Ticket};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
-use futures::future::try_join_all;
 use tracing::{Instrument, debug};
 
 use crate::channel::{Channel, Request, RequestError};

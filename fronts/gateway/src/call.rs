@@ -161,7 +161,7 @@ impl Way {
             params = context.put(&params);
         }
         let caller = caller_of(&self.client.caller, &params);
-        let target = Target { kind: self.kind, name: self.name.clone() };
+        let target = Target::spelled(self.kind, self.name.clone());
         let mut call = Call { caller, target, params, part: self.part };
         let hub = &self.gateway.hub;
         // Written down from the first look for it: who tries what is not there leaves a trace too.

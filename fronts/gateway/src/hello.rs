@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_hub::catalog::{capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
-use capstan_model::ServerName;
+use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
 

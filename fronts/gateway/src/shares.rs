@@ -31,7 +31,7 @@ pub(crate) struct Share {
 impl Peer {
     pub(crate) fn of(caller: &Caller) -> Self {
         let mut hash = DefaultHasher::new();
-        (&caller.subject, &caller.caller_id).hash(&mut hash);
+        (&caller.subject, &caller.client).hash(&mut hash);
         // 0 stands for somebody who is alone.
         Self(hash.finish().max(1))
     }
@@ -86,8 +86,8 @@ mod tests {
     use super::*;
 
     fn peer(subject: &str, client: Option<&str>) -> Peer {
-        let (subject, caller_id) = (subject.to_owned(), client.map(ToOwned::to_owned));
-        Peer::of(&Caller { subject, roles: Vec::new(), caller_id, front: Front::Gateway })
+        let client = client.map(ToOwned::to_owned);
+        Peer::of(&Caller { client, ..Caller::named(subject, Front::Gateway) })
     }
 
     #[test]

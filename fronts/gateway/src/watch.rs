@@ -39,7 +39,7 @@ impl Gateway {
         uri: &str,
         method: &'static str,
     ) -> Result<(ServerName, String, Wanting), CallError> {
-        let target = Target { kind: Kind::Resource, name: uri.to_owned() };
+        let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
         let mut attempt = self.hub.begin_search(&call).by_method(method);
         let watched = if let Some((server, item)) = self.locate(client, uri).await {

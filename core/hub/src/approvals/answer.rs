@@ -217,7 +217,7 @@ fn shown(open: &Open, now: Duration) -> OpenQuestion {
     OpenQuestion {
         id: open.id.clone(),
         caller: caller.subject.clone(),
-        client: caller.caller_id.clone(),
+        client: caller.client.clone(),
         kind: *kind,
         item: id.to_string(),
         arguments: open.question.shown_arguments(),

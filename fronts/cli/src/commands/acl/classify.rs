@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use capstan_hub::ports::Listing;
-use capstan_model::{Effect, Front, Kind, Trust};
+use capstan_model::{Caller, Effect, Front, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
 use serde::Serialize;
 
@@ -59,12 +59,13 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, Fail
         None => of_all(context, hub, Listing::Tools, &args.wait).await,
     };
     remember(context, Kind::Tool, &gathered);
-    let rows = hub.visible_tools(&gathered, Front::Cli).into_iter().map(|view| {
-        let classified = hub.policy.classify(&view.id, &view.definition);
-        Row::new(Some(view.id.server.to_string()), view.id.item, classified)
-    });
+    let rows =
+        hub.visible_tools(&gathered, &Caller::operator(Front::Cli)).into_iter().map(|view| {
+            let classified = hub.policy.classify(&view.id, &view.definition);
+            Row::new(Some(view.id.server.to_string()), view.id.item, classified)
+        });
     show(context, &rows.collect::<Vec<_>>());
-    tell_hidden(context, &hub.hidden_tools(&gathered, Front::Cli));
+    tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
     if hub.backends.is_empty() {
         context.say_no_servers(&setup);
