@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -17,6 +18,9 @@ use crate::row::Row;
 
 /// The most rows [`Reader::rows_since`] gives at once.
 pub const MAX_ROWS: usize = 1000;
+
+/// How far the times of a file system may be behind the clock.
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
 /// Reads the log at a path, together with the older logs beside it. Writers may go on meanwhile.
 #[derive(Clone, Debug)]
@@ -90,7 +94,8 @@ impl Reader {
         for piece in self.snapshot()?.pieces.into_iter().rev() {
             // Entries are written after their calls came in: what was not touched since then has
             // none that are newer, nor has anything older.
-            let is_before = |since: Timestamp| piece.written.is_some_and(|time| time < since);
+            let touched = piece.written.and_then(|time| time.checked_add(CLOCK_SLACK).ok());
+            let is_before = |since: Timestamp| touched.is_some_and(|time| time < since);
             if found.len() >= query.limit || query.since.is_some_and(is_before) {
                 break;
             }

@@ -205,6 +205,11 @@ fn show_tells_every_value_and_its_origin() {
         mcp.elicitation_queue      16           default
         audit.enabled              true         default
         audit.arguments            "off"        default
+        audit.retention            "90d"        default
+        audit.max_size             "100MiB"     default
+        audit.max_total            "1GiB"       default
+        audit.durable              false        default
+        audit.on_full              "degrade"    default
         screen.max_answer          "10MiB"      default
         "#);
     });

@@ -71,6 +71,13 @@ impl Client {
         client
     }
 
+    /// Another connection of the same session.
+    pub(crate) async fn again(&self, address: &str) -> Self {
+        let connection = Connection::open(address).await;
+        let (line, lines) = (self.line.clone(), self.lines.clone());
+        Self { kind: self.kind, connection, stream: None, line, lines }
+    }
+
     /// Sends requests, as many at once as its way of talking allows, and returns all that comes
     /// back until each has its answer.
     pub(crate) async fn ask(&mut self, requests: Vec<Value>) -> Vec<Value> {

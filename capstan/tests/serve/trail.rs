@@ -92,31 +92,40 @@ fn c52_which_agent_called_is_in_the_audit_log_and_decides_nothing() {
     );
 }
 
-#[test]
-fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions() {
-    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+/// What a client asks for in a world with these servers, one after the other: the answers, and what
+/// the rows say of each.
+#[track_caller]
+fn asked(servers: &str, requests: &[(&str, &str)]) -> (Vec<Value>, Vec<Value>) {
+    let world = with(&format!("{ALL}{servers}"));
     let mut gateway = Gateway::start(&world, "");
     gateway.initialize("2025-11-25");
-    let uri = |uri: &str| json!({ "uri": uri });
-    let nowhere = gateway.ask(1, "resources/read", &uri("nowhere://x"));
-    assert_eq!(nowhere["error"]["code"], -32002, "{nowhere}");
-    assert_eq!(gateway.ask(2, "resources/subscribe", &uri("nowhere://y"))["error"]["code"], -32002);
-    assert!(gateway.ask(3, "resources/read", &uri("fixture://greeting"))["result"].is_object());
-    gateway.ask(4, "resources/subscribe", &uri("fixture://greeting"));
-    let rows = rows(&world, 4);
-    let told = |row: &Value| json!([row["server"], row["item"], row["kind"], row["method"]]);
-    let subscribe = "resources/subscribe";
+    let answers = (1..).zip(requests).map(|(id, (method, uri))| {
+        let answer = gateway.ask(id, method, &json!({ "uri": uri }));
+        answer["error"]["code"].clone()
+    });
+    let answers = answers.collect();
+    let told =
+        |row: &Value| json!([row["server"], row["item"], row["kind"], row["method"], row["code"]]);
+    (answers, rows(&world, requests.len()).iter().map(told).collect())
+}
+
+#[test]
+fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions() {
+    let (read, subscribe) = ("resources/read", "resources/subscribe");
+    let two = format!("{}{}", fixture("f", &[]), fixture("g", &[]));
+    let (answers, told) = asked(&two, &[(read, "nowhere://x"), (subscribe, "nowhere://y")]);
+    assert_eq!(answers, [-32002, -32002]);
     assert_eq!(
-        rows.iter().map(told).collect::<Vec<_>>(),
+        told,
         [
-            json!([null, "nowhere://x", "resource", null]),
-            json!([null, "nowhere://y", "resource", subscribe]),
-            json!(["f", "fixture://greeting", "resource", null]),
-            json!(["f", "fixture://greeting", "resource", subscribe]),
+            json!([null, "nowhere://x", "resource", null, "not_found"]),
+            json!([null, "nowhere://y", "resource", subscribe, "not_found"]),
         ]
     );
-    let codes: Vec<&Value> = rows.iter().take(3).map(|row| &row["code"]).collect();
-    assert_eq!(codes, [&json!("not_found"), &json!("not_found"), &Value::Null]);
+    let greeting = "fixture://greeting";
+    let (_, told) = asked(&fixture("f", &[]), &[(read, greeting), (subscribe, greeting)]);
+    assert_eq!(told[0], json!(["f", greeting, "resource", null, null]));
+    assert_eq!(told[1], json!(["f", greeting, "resource", subscribe, null]));
 }
 
 /// A gateway whose log cannot be written: a folder is in its place.
