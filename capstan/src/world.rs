@@ -1,4 +1,5 @@
-//! What surrounds the program. The only place that reads the environment.
+//! What surrounds the program. The only place of ours that reads the environment; the OpenTelemetry
+//! SDK reads its own variables (`OTEL_…`) by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

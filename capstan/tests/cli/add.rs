@@ -278,3 +278,31 @@ fn a_file_that_is_broken_is_not_touched() {
     says(&failure(&ended).1, "line 1");
     assert_eq!(read(path), "[servers.a\ncommand = \"x\"\n");
 }
+
+#[test]
+fn an_option_of_ours_behind_the_command_is_the_servers_and_we_say_so() {
+    for (words, shown) in [
+        ("add s npx -y p -e KEY=hunter2", "`-e KEY=…` stands after the command"),
+        ("add s npx -y p --env KEY=hunter2", "`--env KEY=…`"),
+        ("add s -- python s.py -s user", "`-s`"),
+        ("add s python s.py --trust", "`--trust`"),
+    ] {
+        let world = World::new();
+        let ended = ends_with(run(&world, words), 0);
+        says(&ended.stderr, shown);
+        says(&ended.stderr, "before the server's name");
+        assert!(!ended.stderr.contains("hunter2"), "{}", ended.stderr);
+        // It still is the server's.
+        says(&user_config(&world), words.rsplit(' ').next().unwrap());
+    }
+    for words in [
+        "add -e KEY=v s npx -y p",
+        "add s docker run -e KEY=v image",
+        "add s -- /usr/bin/podman run -e KEY=v image",
+        "add s python s.py -e KEY --timeout 5 -s all",
+        "add s https://example.com/mcp -H X:y",
+    ] {
+        let ended = ends_with(run(&World::new(), words), 0);
+        assert!(!ended.stderr.contains("hint:"), "{words}: {}", ended.stderr);
+    }
+}

@@ -142,7 +142,8 @@ const COUNTING_WORDS: &[&str] = &[
 pub fn is_secret_name(name: &str) -> bool {
     let mut words = words_of(name);
     let whole = words.join("_");
-    if whole == "progress_token" {
+    // What ends so holds the name of a variable, and not what is in it.
+    if whole == "progress_token" || whole.ends_with("_env_var") {
         return false;
     }
     if counts_tokens(&words) {
@@ -235,7 +236,8 @@ mod tests {
         shown("keyboard KEYBOARD_LAYOUT KEYMAP keywords monkey MONKEY_MODE DONKEY");
         shown("author authors authority GIT_AUTHOR_NAME path PATH pattern compass");
         shown("BYPASS_COUNT COMPASS_HEADING passenger SECRETARY_NAME tokenizer TOKENIZER_PATH");
-        shown("name url id side privateer");
+        shown("name url id side privateer bearer_token_env_var apiKeyEnvVar --token-env-var");
+        hidden("env_var_token TOKEN_ENV ENV_VAR_SECRET");
         assert!(!is_secret_name(""));
     }
 

@@ -226,6 +226,7 @@ mod tests {
         check("env.A = \"\"\"x\ny\"\"\"\nb = \"c\"", "env.A = \"\"\"***\"\"\"\nb = \"c\"");
         check("s = { a = { headers = { B = \"c\" } } }", "s = { a = { headers = { B = \"*\" } } }");
         check("client_secret = \"x\"", "client_secret = \"*\"");
+        check("bearer_token_env_var = \"T\"", "bearer_token_env_var = \"T\"");
         check("\"api key\" = \"x\" # c", "\"api key\" = \"*\" # c");
         check(
             "args = [\n \"--token\",\n \"x\", \"y\" ]",
@@ -256,6 +257,10 @@ mod tests {
         check(r#"{"env":{"A":"ü"},"b":1}"#, r#"{"env":{"A":"**"},"b":1}"#);
         hides(r#"{"s":{"command":"/x","env":{"DB_PASSWORD":"hunter2"},"bogus":1}}"#);
         hides("{\n \"env\": {\n // }\n /* } */\n  \"A\": \"hunter2\",\n  \"B\": 1\n }\n}");
+        hides("{\"env\": { /* }\n} */ \"A\": \"hunter2\"\n}}");
+        hides("{\"args\": [\"src/*\"],\n\"env\": {\n\"A\": \"hunter2\"}}");
+        hides("{\"env\": { \"A\": 1, /* { don't\n}} */ \"B\": \"hunter2\" }}");
+        hides("glob: /*\nenv: {A: hunter2}\nenv:\n  A: hunter2");
         hides(r#"{"headers": {"Authorization": "Bearer hunter2"}}"#);
         hides(r#"{"http_headers": {"X": "a\"hunter2"}, "apiKey" : ["hunter2"]}"#);
         hides(r#"{"args": ["-y", "--token", "hunter2"], "url": "https://me:hunter2@h"}"#);
@@ -270,6 +275,10 @@ mod tests {
         hides("- env:\n    A: {b: hunter2}\n- headers: {X: hunter2, Y: \"hunter2\"}");
         hides("password: |\n  hunter: 2\n  hunter2\nb: c");
         hides("tokens:\n- hunter2\n- b: hunter2\nargs:\n- --token\n- hunter2");
+        hides(
+            "env:\n  A: |\n    hunter2: x\n    y\n\n    hunter: {\n  B: >-\n   hunter2: [\n  C: hunter2",
+        );
+        hides("a:\n  env:\n    A: >\n      hunter: 2\n    B: hunter2\n  cmd: x");
         hides("uri: https://me:hunter2@h\n# api_key: hunter2");
     }
 

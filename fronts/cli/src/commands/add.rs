@@ -12,6 +12,9 @@ use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, Transpor
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 
+/// Programs whose own `-e` sets variables too.
+const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
+
 /// Leaves out words that no parser of ours knows: `mcp` before a verb, as other programs have it,
 /// and the first `--` of an `add`, wherever it stands.
 pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
@@ -76,10 +79,47 @@ pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
     context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
     context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
+    if let Some(option) = stray_option(args) {
+        let command = args.words.first().map_or("the server", String::as_str);
+        context.print.hint(&format!(
+            "`{option}` stands after the command, so `{command}` gets it; to mean Capstan, put it \
+             before the server's name"
+        ));
+    }
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
     }
     Ok(Exit::Ok)
+}
+
+/// The first word behind a command that looks like an option of ours, as far as it can be shown.
+///
+/// Behind a command every word is the server's, so this may be right as it is.
+fn stray_option(args: &AddArgs) -> Option<String> {
+    let (command, rest) = args.words.split_first()?;
+    let program = command.rsplit('/').next().unwrap_or_default();
+    if place_of(args) == Place::Elsewhere || CONTAINERS.contains(&program) {
+        return None;
+    }
+    let next = rest.iter().skip(1).map(Some).chain([None]);
+    rest.iter().zip(next).find_map(|(word, next)| {
+        let next = next.map_or("", String::as_str);
+        let is_ours = match word.as_str() {
+            "-e" | "--env" => next.contains('='),
+            "-H" | "--header" => next.contains(':'),
+            "-s" | "--scope" => matches!(next, "user" | "project"),
+            "-t" | "--transport" => matches!(next, "stdio" | "http" | "sse" | "cli"),
+            "--trust" | "--include-tools" | "--exclude-tools" => true,
+            _ => false,
+        };
+        let name = next.split(['=', ':']).next().unwrap_or_default();
+        match word.as_str() {
+            // What is given may be a secret.
+            "-e" | "--env" if is_ours => Some(format!("{word} {name}=…")),
+            "-H" | "--header" if is_ours => Some(format!("{word} '{name}: …'")),
+            _ => is_ours.then(|| word.clone()),
+        }
+    })
 }
 
 /// What was typed means this server.

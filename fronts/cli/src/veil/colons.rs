@@ -26,6 +26,10 @@ pub(super) struct Colons<'a> {
     is_text: bool,
     /// Whether a comment goes on, in which brackets mean nothing.
     remark: bool,
+    /// Whether the comment that this line has begun goes on in the next.
+    carried: bool,
+    /// The column of the key whose value is a block of text: deeper lines are that text.
+    scalar: Option<usize>,
     column: usize,
     before: Option<&'a str>,
 }
@@ -53,6 +57,12 @@ impl<'a> Colons<'a> {
         let inside = |&key: &usize| indent > key || (indent == key && is_item);
         self.block = self.block.filter(inside);
         self.is_text &= self.block.is_some();
+        self.scalar = self.scalar.filter(|&key| indent > key);
+        if self.scalar.is_some() && self.block.is_some() {
+            self.rest = body;
+            self.hide(body.len());
+            return;
+        }
         while let Some(item) = body.strip_prefix("- ") {
             body = item.trim_start();
         }
@@ -67,10 +77,11 @@ impl<'a> Colons<'a> {
         }
         self.due |= is_item;
         let was_remark = self.remark;
+        self.carried = false;
         while let Some(c) = self.rest.chars().next() {
             self.step(c);
         }
-        self.remark = (was_remark && !line.contains("*/")) || opens_remark(line);
+        self.remark = (was_remark && !line.contains("*/")) || opens_remark(line) || self.carried;
         if self.open.is_empty() {
             (self.hot, self.due) = (false, false);
         }
@@ -103,6 +114,8 @@ impl<'a> Colons<'a> {
             }
             '/' if self.rest.starts_with("/*") => {
                 self.remark = true;
+                // Outside brackets it may be YAML, where this is a word like any other.
+                self.carried = !self.open.is_empty() && !self.rest.contains("*/");
                 self.skip(2);
             }
             '*' if self.rest.starts_with("*/") => {
@@ -168,6 +181,10 @@ impl<'a> Colons<'a> {
     fn key(&mut self, name: &str) {
         self.skip(name.len());
         (self.hot, self.due) = (is_telling(name.trim()), true);
+        let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']);
+        if self.open.is_empty() && value.starts_with(['|', '>']) {
+            self.scalar = Some(self.column);
+        }
         if self.hot && self.block.is_none() {
             self.block = Some(self.column);
             let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']).trim_end();
