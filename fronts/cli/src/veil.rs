@@ -257,9 +257,9 @@ mod tests {
         check(r#"{"env":{"A":"ü"},"b":1}"#, r#"{"env":{"A":"**"},"b":1}"#);
         hides(r#"{"s":{"command":"/x","env":{"DB_PASSWORD":"hunter2"},"bogus":1}}"#);
         hides("{\n \"env\": {\n // }\n /* } */\n  \"A\": \"hunter2\",\n  \"B\": 1\n }\n}");
-        hides("{\"env\": { /* }\n } */ \"A\": \"hunter2\"\n}}");
+        hides("{\"env\": { /* }\n} */ \"A\": \"hunter2\"\n}}");
         hides("{\"args\": [\"src/*\"],\n\"env\": {\n\"A\": \"hunter2\"}}");
-        hides("{\"env\": { \"A\": 1, /* { don't\n }} */ \"B\": \"hunter2\" }}");
+        hides("{\"env\": { \"A\": 1, /* { don't\n}} */ \"B\": \"hunter2\" }}");
         hides("glob: /*\nenv: {A: hunter2}\nenv:\n  A: hunter2");
         hides(r#"{"headers": {"Authorization": "Bearer hunter2"}}"#);
         hides(r#"{"http_headers": {"X": "a\"hunter2"}, "apiKey" : ["hunter2"]}"#);
