@@ -7,7 +7,7 @@ use capstan_model::ServerName;
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
 use capstan_policy::{
-    Access, BadPattern, OrderedRule, Permissions, Policy, Reach, Rule, RuleList, ServerPolicy,
+    Access, BadPattern, OrderedRule, Policy, Reach, Rule, RuleList, ServerPolicy,
 };
 
 /// The policy of a configuration.

@@ -11,7 +11,7 @@ use capstan_model::{Caller, ErrorCode, Front, Kind};
 
 use crate::world::{World, entry};
 
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "seq",
     "time",
     "caller",

@@ -12,7 +12,7 @@ use capstan_audit::{Broken, Verified};
 use capstan_audit::{JsonLines, Limits, Query, Reader, Row, VerifyError};
 use capstan_hub::ports::AuditLog;
 use capstan_hub::{Entry, Ground, Outcome};
-use capstan_model::{Binding, Caller, Effect, Front, Kind, Verdict};
+use capstan_model::{Caller, Effect, Kind, Verdict};
 use jiff::Timestamp;
 
 pub(crate) struct World {

@@ -134,6 +134,8 @@ impl Scene {
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             catalog: Catalog::default(),
+            rates: capstan_hub::Rates::default(),
+            approvals: Arc::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
         };

@@ -130,6 +130,8 @@ impl World {
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
+            rates: capstan_hub::Rates::default(),
+            approvals: Arc::default(),
             open_questions: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),
@@ -233,8 +235,7 @@ impl World {
 }
 
 fn caller(subject: &str) -> Arc<Caller> {
-    let (subject, roles) = (subject.to_owned(), Vec::new());
-    Arc::new(Caller { subject, roles, caller_id: None, front: Front::Gateway })
+    Arc::new(Caller::named(subject, Front::Gateway))
 }
 
 // === impl Server ===
