@@ -13,3 +13,5 @@ mod http;
 mod ending;
 mod servers;
 mod telemetry;
+mod approvals;
+mod approval_forms;
