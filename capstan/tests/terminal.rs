@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
+#[path = "terminal/approve.rs"]
+mod approve;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};

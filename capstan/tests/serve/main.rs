@@ -15,3 +15,5 @@ mod servers;
 mod telemetry;
 mod trail;
 mod verdicts;
+mod approvals;
+mod approval_forms;

@@ -284,6 +284,11 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.measure(key, "a duration", "30s", units::duration)
     }
 
+    /// A duration that may be none at all.
+    pub(crate) fn wait(&mut self, key: &'static str) -> Option<Duration> {
+        self.measure(key, "a duration", "30s", units::wait)
+    }
+
     pub(crate) fn size(&mut self, key: &'static str) -> Option<u64> {
         self.measure(key, "a size", "10MiB", units::size)
     }

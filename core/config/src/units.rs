@@ -45,6 +45,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
     }
 }
 
+/// Reads the same, or `"0s"` for no wait at all.
+pub(crate) fn wait(text: &str) -> Result<Duration, BadUnit> {
+    match duration(text) {
+        Err(BadUnit::Zero) => Ok(Duration::ZERO),
+        read => read,
+    }
+}
+
 /// Whether a time limit looks as if its unit were mistaken.
 pub(crate) fn looks_mistaken(limit: Duration) -> bool {
     !USUAL_LIMIT.contains(&limit)

@@ -79,7 +79,7 @@ impl GatewayTable {
     }
 
     fn approvals(&mut self, fields: &mut Fields<'_, '_>) {
-        let wait = fields.duration("approval_wait");
+        let wait = fields.wait("approval_wait");
         self.approval_wait = setting(fields, "approval_wait", wait);
         let save = fields.flag("save_approvals");
         self.save_approvals = setting(fields, "save_approvals", save);

@@ -28,10 +28,9 @@ async fn so_many_questions_are_kept_and_of_more_the_oldest_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn where_all_places_are_waited_for_one_more_call_is_refused_at_once() {
     let scene = Scene::new();
-    let calls = (0..=MAX_OPEN).map(|number| async move { format!(r#"{{"n":{number}}}"#) });
-    let calls = calls.map(|arguments| async {
-        let arguments = arguments.await;
-        scene.call("files__write", &arguments).await
+    let scene = &scene;
+    let calls = (0..=MAX_OPEN).map(|number| async move {
+        scene.call("files__write", &format!(r#"{{"n":{number}}}"#)).await
     });
     let ran = futures::future::join_all(calls).await;
     let unlisted =

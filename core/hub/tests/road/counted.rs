@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
 use capstan_hub::{Answer, Call, Entry, Limits, Part, Rate, Rates};
-use capstan_model::{CallError, Caller, ErrorCode, Front, Kind, RateBy, Target};
+use capstan_model::{CallError, Caller, ErrorCode, Front, RateBy, Target};
 use capstan_policy::Pattern;
 use futures::FutureExt;
 use futures::future::ready;
@@ -51,7 +51,7 @@ async fn a_rate_counts_by_what_it_says_and_frees_itself() {
         assert_eq!(call("bob", "files__read").await, of_bob, "{counts_by:?}");
         let another = scene.send(Call::new(
             Caller::named("ann", Front::Gateway),
-            Target { kind: Kind::Resource, name: "files:read_too".to_owned() },
+            Target::resource("files:read_too"),
             None,
         ));
         assert_eq!(code(&another.await), of_another_item, "{counts_by:?}");
@@ -68,7 +68,7 @@ async fn a_rate_of_some_tools_says_nothing_of_others_nor_of_resources() {
     assert_eq!(refused.to_string(), "the rate of 1 call in 60s in all is used up");
     assert!(refused.hint().unwrap().starts_with("try again in 60s"), "{:?}", refused.hint());
     assert!(refused.retryable());
-    let resource = Target { kind: Kind::Resource, name: "files:read".to_owned() };
+    let resource = Target::resource("files:read");
     let resource = Call::new(Caller::operator(Front::Cli), resource, None);
     let asked = scene.send(resource).await;
     assert_ne!(code(&asked), Some(ErrorCode::QuotaBlocked));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_hub::ports::Approval;
 use capstan_hub::replay::{Judged, Kept, NoPast, Past, Reason};
+use capstan_hub::approvals::Extent;
 use capstan_hub::{Entry, Ground, Keep, Limits};
 use capstan_model::{Front, Kind, Verdict};
 use capstan_policy::Policy;
@@ -38,7 +39,7 @@ fn row(entry: &Entry) -> Map<String, Value> {
 fn happened(then: Policy, keep: Keep, call: capstan_hub::Call) -> Map<String, Value> {
     let mut world = World::new(vec![Server::new("files", TOOLS)], then);
     world.hub.limits = Limits { keep_arguments: keep, ..Limits::default() };
-    let person = Arc::new(says(Approval::Yes(Ground::Asked)));
+    let person = Arc::new(says(Approval::Yes(Ground::Asked, Extent::Once)));
     drop(world.call(&person, call).now_or_never().unwrap());
     row(&world.entries().remove(0))
 }
