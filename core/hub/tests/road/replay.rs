@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use capstan_hub::approvals::Extent;
 use capstan_hub::ports::Approval;
 use capstan_hub::replay::{Judged, Kept, NoPast, Past, Reason};
-use capstan_hub::approvals::Extent;
 use capstan_hub::{Entry, Ground, Keep, Limits};
 use capstan_model::{Front, Kind, Verdict};
 use capstan_policy::Policy;
