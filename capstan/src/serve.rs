@@ -13,17 +13,16 @@ use capstan_audit::Background;
 use capstan_backend::Others;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{Face, HttpFace, Ready, Serving};
-use capstan_config::{Config, GatewayLimits, Loaded};
+use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::AuditLog;
-use capstan_model::{Caller, ServerState};
-use futures::future::join;
+use capstan_model::{Caller, ServerName, ServerState};
+use futures::future::{join, join_all};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
-
 use crate::desks;
 use crate::telemetry::Telemetry;
 use crate::world::World;
@@ -44,7 +43,7 @@ pub(crate) async fn serve(
     approve: Approve,
     serving: Serving<'_>,
 ) -> Result<(), Failure> {
-    let Serving { face, stop, ready } = serving;
+    let Serving { face, mut stop, ready } = serving;
     // First, so that nothing is started for an address that cannot be had.
     let bound = match face {
         Face::Stdio => None,
@@ -64,6 +63,15 @@ pub(crate) async fn serve(
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move { warming.warm_up().await });
+    let required = tokio::select! {
+        biased;
+        () = &mut stop => Ok(()),
+        required = require(&hub, &loaded.config) => required,
+    };
+    if required.is_err() {
+        hub.close().await;
+        return required;
+    }
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();
@@ -77,7 +85,9 @@ pub(crate) async fn serve(
         }
         Some(bound) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
-            let announced = ready(Ready { hub: Arc::clone(&hub), url });
+            let exposed = (!bound.address().ip().to_canonical().is_loopback())
+                .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
+            let announced = ready(Ready { hub: Arc::clone(&hub), url, exposed });
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
@@ -95,6 +105,28 @@ pub(crate) async fn serve(
         audit.close();
     }
     result
+}
+
+/// Waits for the servers without which there is no point in serving.
+async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
+    let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
+        entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
+    };
+    let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
+    let answers = required.map(|name| async move {
+        match hub.backends.get(name) {
+            Some(backend) => backend.about().await.map(|_| ()),
+            None => Ok(()),
+        }
+    });
+    match join_all(answers).await.into_iter().find_map(Result::err) {
+        None => Ok(()),
+        Some(error) => {
+            let message = format!("a server that is required cannot be used: {error}");
+            let failure = Failure::new(Exit::Unreachable, error.code().as_str(), message);
+            Err(failure.hint("without `required = true` the others are served without it"))
+        }
+    }
 }
 
 /// A hub for clients, whose calls are written down beside them.
@@ -128,9 +160,21 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, F
         limits: limits(&config.gateway.limits),
     };
     http::bind(settings).await.map_err(|error| {
-        let taken = matches!(error, HttpError::Bind { .. });
+        let hint = match &error {
+            HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
+                Some("listen on an address of this machine, such as 127.0.0.1")
+            }
+            HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are for those who run the machine; take a higher one")
+            }
+            HttpError::Bind { .. } => Some("`--http :0` picks a port that is free"),
+            _ => None,
+        };
         let failure = invalid(&anyhow::Error::new(error));
-        if taken { failure.hint("`--http :0` picks a port that is free") } else { failure }
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     })
 }
 

@@ -188,14 +188,19 @@ impl Inbound {
         };
         let open = self.pending.ask(of);
         let (asked, out) = (self.asked.clone(), self.out.clone());
+        let pending = Arc::clone(&self.pending);
         let params = params.unwrap_or_else(Json::empty_object);
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let operator = open.as_ref().map(|open| &*open.operator);
             let over = async {
-                match &open {
-                    Some(open) => open.over().await,
-                    None => std::future::pending().await,
+                let Some(open) = &open else { return std::future::pending().await };
+                open.over().await;
+                // Where nobody said which call it belongs to, it may be any that is left.
+                while of.is_none()
+                    && let Some(another) = pending.ask_party(open.operator.party())
+                {
+                    another.over().await;
                 }
             };
             let answer = tokio::select! {

@@ -118,6 +118,20 @@ impl Pending {
         Some(Asking { operator, signs })
     }
 
+    /// Opens a question to whoever else of that party has a call in flight.
+    pub(crate) fn ask_party(&self, party: u64) -> Option<Asking> {
+        let map = self.map();
+        let is_of = |waiter: &&Waiter| {
+            waiter.operator.as_ref().is_some_and(|operator| operator.party() == party)
+        };
+        let waiter = map.values().find(is_of)?;
+        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        drop(map);
+        signs.questions.fetch_add(1, Ordering::AcqRel);
+        signs.changed.notify_one();
+        Some(Asking { operator, signs })
+    }
+
     fn meant(&self, of: Option<u64>) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
         let both = |waiter: &Waiter| Some((waiter.operator.clone()?, Arc::clone(&waiter.signs)));
         if let Some(id) = of {

@@ -39,7 +39,22 @@ fn an_address_that_others_can_reach_is_refused_unless_one_insists() {
     }
     let world = World::new();
     let gateway = Gateway::start(&world, "--http 0.0.0.0:0 --insecure");
-    gateway.says("listening on http://");
+    gateway.says("listening on http://0.0.0.0:");
+    gateway.says("whoever reaches this address");
+}
+
+#[test]
+fn a_server_that_is_required_must_be_there() {
+    let dead = fixture("dead", &["--exit", "3"]);
+    for words in ["serve --http :0", "serve"] {
+        let world = with(&format!("{ALL}{dead}required = true\n"));
+        let ended = world.capstan(words.split(' ')).run();
+        assert_eq!(ended.status, Some(7), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains("required") && ended.stderr.contains("dead"), "{ended:?}");
+        assert_eq!(ended.stdout, "", "{words}");
+    }
+    let world = with(&format!("{ALL}{}required = true\n{dead}", fixture("f", &[])));
+    Gateway::listening(&world, "");
 }
 
 #[test]
@@ -52,7 +67,8 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         ("serve --http :0 --tls-cert c.pem", 2, "--tls-key"),
         ("serve --http :0 --tls-cert c.pem --tls-key k.pem", 3, "c.pem"),
         ("serve --http example.com:80", 2, "not an address"),
-        (taken.as_str(), 3, "cannot listen"),
+        (taken.as_str(), 3, "`--http :0` picks"),
+        ("serve --http 192.0.2.1:0 --insecure", 3, "an address of this machine"),
         ("serve --http :0 --config avelino:auth.json", 3, "serverAuth"),
         ("serve --log-format xml", 2, "text"),
     ] {

@@ -37,6 +37,7 @@ fn a_legacy_client_gets_the_revision_it_asks_for_and_calls_a_tool() {
 fn a_modern_client_needs_no_handshake_and_both_eras_share_a_connection() {
     let world = world();
     let mut gateway = Gateway::start(&world, "");
+    assert_eq!(gateway.ask(0, "ping", &json!({}))["result"], json!({}), "before anything else");
     let discovered = gateway.ask(1, "server/discover", &modern(json!({})));
     assert_eq!(discovered["result"]["supportedVersions"][0], "2026-07-28");
     let call = json!({ "name": "f__echo", "arguments": { "text": "hi" } });

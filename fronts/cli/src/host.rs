@@ -135,6 +135,8 @@ pub struct Ready {
     pub hub: Arc<Hub>,
     /// Where.
     pub url: String,
+    /// The address itself, when other machines can reach it.
+    pub exposed: Option<String>,
 }
 
 /// A file of configuration, which may not exist yet.

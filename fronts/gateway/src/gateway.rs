@@ -313,6 +313,7 @@ impl Gateway {
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
+            gateway.audience.sweep();
             for (view, listing) in gateway.lists.expired(gateway.hub.clock.now()) {
                 gateway.look(view, listing);
             }

@@ -233,6 +233,11 @@ impl Audience {
         number
     }
 
+    /// Forgets clients that went away without a word.
+    pub(crate) fn sweep(&self) {
+        self.clients().retain(|_, client| client.strong_count() > 0);
+    }
+
     /// Whether anybody wants to hear of a resource.
     pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
         let (server, uri) = resource;

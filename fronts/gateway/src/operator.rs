@@ -210,6 +210,21 @@ impl ClientOperator {
         }
     }
 
+    /// Whether it declared that it can be asked this, one of the requests in a result.
+    pub(crate) fn can_be_asked(&self, request: &Json) -> bool {
+        let method = object::get_string(request, "method").unwrap_or_default();
+        let mode = object::at_path(request, "params.mode");
+        let is_visit = mode.is_some_and(|mode| mode.as_bytes() == b"\"url\"");
+        match Asking::of_method(&method) {
+            Some(Asking::Elicit) if is_visit => self.can_visit(),
+            Some(Asking::Elicit) => self.can_fill_in(),
+            Some(other @ (Asking::Sample | Asking::Roots)) => {
+                self.client.is_able(other.capability())
+            }
+            None => false,
+        }
+    }
+
     /// Whether it can ask a person to visit a page.
     pub(crate) fn can_visit(&self) -> bool {
         self.client.revision >= Revision::V2025_11_25

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use capstan_hub::Screened;
-use capstan_hub::ports::Operator;
+use capstan_hub::ports::{Asking, Operator, Reply};
 use capstan_model::{CallError, Kind};
-use capstan_wire::protocol::INVALID_PARAMS;
+use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use crate::fault::{Fault, INTERNAL};
 use crate::gateway::Gateway;
 use crate::operator::ClientOperator;
 use crate::revision::Revision;
-use crate::tasks::{Owner, TASKS};
+use crate::tasks::{Owner, TASKS, Task as Kept};
 
 /// MCP 2026-07-28: the client cannot do what the request needs.
 const MISSING_CAPABILITY: i64 = -32021;
@@ -89,11 +89,46 @@ impl Gateway {
         let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
         match self.hub.task(&task.server, method, params, asker).await {
             Ok(result) => {
+                let result = self.sift(&task, result, &operator).await;
                 let result = self.tasks.translate(&task.server, &result);
                 Ok(operator.signed_requests(&task.server, &result))
             }
             Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
         }
+    }
+
+    /// What a task says, without what it asks for and its client may not or cannot be asked: that
+    /// is declined here, where there is a word for it.
+    async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
+        let requests = object::get(&said, "inputRequests");
+        let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
+            return said;
+        };
+        let may = self.hub.may_ask(&task.server);
+        let (asked, refused): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|(_, one)| may && operator.can_be_asked(one));
+        if refused.is_empty() {
+            return said;
+        }
+        let no = Reply::Decline.to_json();
+        let is_form = |request: &Json| {
+            object::get_string(request, "method").as_deref() == Some(Asking::Elicit.method())
+        };
+        let declined: Vec<(&str, &Json)> = refused
+            .iter()
+            .filter(|(_, request)| is_form(request))
+            .map(|(key, _)| (key.as_str(), &no))
+            .collect();
+        let params = compose::object(&[
+            ("taskId", &compose::string(&task.own)),
+            ("inputResponses", &compose::object(&declined)),
+        ]);
+        let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
+        if let Err(error) = self.hub.task(&task.server, "tasks/update", params, asker).await {
+            tracing::debug!(server = %task.server, %error, "a task was not told no");
+        }
+        let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        object::with_member(&said, "inputRequests", &compose::object(&asked)).unwrap_or(said)
     }
 
     /// The tasks of a client, as their servers describe them now.
@@ -159,7 +194,9 @@ impl Gateway {
             }
             return adopt(result).map(Some);
         }
-        let task = wanted.and_then(|_| object::get(result, "task"));
+        let about = self.hub.backends.get(server).and_then(|backend| backend.known());
+        let has_others = about.is_some_and(|about| about.protocol == MODERN);
+        let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
         let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {
             return Ok(None);
         };

@@ -220,6 +220,44 @@ async fn a_question_is_open_no_longer_than_its_server_and_its_call_want() {
     }
 }
 
+/// A server with two calls in hand, of which the first one asks and the second one ends first.
+const ASKS_FOR_ANOTHER: &str = r#"
+*'"tools/list"'*) answer "$TOOLS" ;;
+*'"tools/call"'*)
+  if [ -z "$first" ]; then first=$id; else
+    second=$id
+    printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Hm?","requestedSchema":{}}}\n'
+  fi ;;
+*'"second"'*)
+  printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$second"
+  answer '{}' ;;
+*'"first"'*)
+  printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$first"
+  answer '{}' ;;"#;
+
+#[tokio::test]
+async fn a_question_that_may_be_another_calls_stays_open_for_as_long_as_that_goes_on() {
+    let scene = Scene::of(shell(ASKS_FOR_ANOTHER));
+    scene.list(Listing::Tools).await.unwrap();
+    let count = watch::Sender::new(0);
+    let mut open = count.subscribe();
+    let call = || {
+        let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
+        let (hub, session) = (Arc::clone(&scene.hub), scene.hub.session());
+        let operator = Arc::new(Silent(count.clone()));
+        tokio::spawn(async move { hub.call(&session, call, operator).await.is_ok() })
+    };
+    let (one, other) = (call(), call());
+    tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 1)).await.unwrap().unwrap();
+    let tell = |word: &str| Errand::Subscribe(word.to_owned());
+    scene.server.errand(&tell("second"), None).await.unwrap();
+    let ended = tokio::select! { ended = one => ended, ended = other => ended };
+    assert!(ended.unwrap());
+    assert_eq!(*open.borrow(), 1, "the first call may be the one that asks");
+    scene.server.errand(&tell("first"), None).await.unwrap();
+    tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 0)).await.unwrap().unwrap();
+}
+
 /// A server that asks for more at once than can be worked on, and answers with the last it was told.
 const ASKS_TOO_MUCH: &str = r#"
 *'"tools/list"'*) answer "$TOOLS" ;;

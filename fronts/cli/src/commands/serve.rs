@@ -119,7 +119,11 @@ fn parse(text: &str) -> Result<SocketAddr, Failure> {
 
 /// Says where the gateway is, and to whoever watches what there is and how to use it.
 async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
-    context.print.note(&format!("listening on {}", ready.url));
+    let address = ready.exposed.as_ref().unwrap_or(&ready.url);
+    context.print.note(&format!("listening on {address}"));
+    if ready.exposed.is_some() {
+        context.print.warning("whoever reaches this address may use every server behind it");
+    }
     if !stderr_is_terminal() && !context.options.demo {
         return;
     }

@@ -10,6 +10,7 @@ use hyper::http::{Method, StatusCode};
 use hyper::{Request, Response};
 
 use super::body::{self, Body};
+use super::cors;
 use super::events::{Events, Source};
 use super::guard::Guard;
 use super::older::{self, OlderClients};
@@ -87,6 +88,18 @@ impl Face {
         if let Err(foreign) = self.guard.check(&head) {
             return body::refusal(StatusCode::FORBIDDEN, foreign);
         }
+        let Some(origin) = self.guard.named_origin(&head) else {
+            return self.route(head, incoming).await;
+        };
+        let mut response = match cors::is_preflight(&head) {
+            true => cors::preflight(&head),
+            false => self.route(head, incoming).await,
+        };
+        cors::admit(&mut response, origin);
+        response
+    }
+
+    async fn route(&self, head: Parts, incoming: Incoming) -> Response<Body> {
         let Some(route) = Route::parse(head.uri.path()) else {
             return body::bare(StatusCode::NOT_FOUND);
         };

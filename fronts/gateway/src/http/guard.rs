@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{HOST, HeaderMap, ORIGIN};
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 
 use super::HttpSettings;
@@ -58,6 +58,14 @@ impl Guard {
             Some(origin) if self.may_call(origin) => Ok(()),
             Some(_) | None => Err(Foreign::Origin),
         }
+    }
+
+    /// The origin of a request, if the operator has named it.
+    pub(super) fn named_origin(&self, head: &Parts) -> Option<HeaderValue> {
+        let origin = head.headers.get(ORIGIN)?;
+        let text = origin.to_str().ok()?;
+        let named = self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(text));
+        named.then(|| origin.clone())
     }
 
     fn is_ours(&self, host: &str) -> bool {

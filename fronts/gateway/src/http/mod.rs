@@ -2,7 +2,8 @@
 //! whoever looks after the gateway.
 //!
 //! Read in this order: `serve` accepts connections, `timed` cuts those that stand still, `face`
-//! hands each request to its route, `guard` refuses those from elsewhere, `take` reads what came,
+//! hands each request to its route, `guard` refuses those from elsewhere and
+//! `cors` tells browsers whom it lets in, `take` reads what came,
 //! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
 //! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`
 //! keeps the clients with a handshake, `body` and `events` are what goes back.
@@ -11,6 +12,7 @@ mod serve;
 mod timed;
 mod face;
 mod guard;
+mod cors;
 mod take;
 mod post;
 mod mirror;

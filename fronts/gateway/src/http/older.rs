@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::Message;
+use capstan_wire::{Json, Message};
 use futures::stream::{BoxStream, SelectAll, Stream as _};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -169,19 +169,26 @@ impl Older {
                 let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
                 if let Some(client) = client {
                     let inbox = client.open_inbox();
-                    if let Err(second) = self.client.set(client) {
+                    if let Err(second) = self.client.set(Arc::clone(&client)) {
                         // Two handshakes at once: the first one counts.
                         gateway.leave(&second);
                         let words = "the handshake has been made";
                         return Some(Posted::Answer(Answer::error(Some(&id), -32600, words)));
                     }
                     // There is always room for it: it is among the first things posted.
-                    self.stream.send(Posted::Inbox(inbox)).await.ok()?;
+                    if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
+                        // The stream ended meanwhile, and with it whoever would have said so.
+                        gateway.leave(&client);
+                        return None;
+                    }
                 }
                 Some(Posted::Answer(answer))
             }
             (Message::Request { id, method, params }, Some(client)) => {
                 Some(Posted::Request(gateway.request(client, id, &method, params)))
+            }
+            (Message::Request { id, method, .. }, None) if method == "ping" => {
+                Some(Posted::Answer(Answer::result(&id, &Json::empty_object())))
             }
             (Message::Request { id, .. }, None) => {
                 let words = "`initialize` comes first";

@@ -198,6 +198,10 @@ impl Conversation {
         }
         let client = match (&self.legacy, modern) {
             (Some(client), false) => Arc::clone(client),
+            // Whoever wants to know whether we are there need not say who asks.
+            (None, false) if method == "ping" => {
+                return self.answer(Answer::result(&id, &Json::empty_object()), batch);
+            }
             // Whoever neither introduces itself nor says enough is told what is missing.
             (None, false) if method != "server/discover" => {
                 return self.answer(refuse("a conversation begins with `initialize`"), batch);

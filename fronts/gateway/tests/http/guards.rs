@@ -96,3 +96,34 @@ async fn other_machines_may_not_call_unless_somebody_says_so() {
     let result = bind(HttpSettings::new(taken.address())).await;
     assert!(matches!(result, Err(HttpError::Bind { .. })));
 }
+
+#[tokio::test]
+async fn browsers_are_told_which_pages_may_call_and_no_others() {
+    let mut settings = crate::world::settings();
+    settings.allowed_origins = vec!["https://app.example".to_owned()];
+    let world = World::with(settings).await;
+    let asks = |origin: &str| {
+        ask("OPTIONS", "/mcp")
+            .with("Origin", origin)
+            .with("Access-Control-Request-Method", "POST")
+            .with("Access-Control-Request-Headers", "content-type, mcp-param-place")
+    };
+    let answer = world.ask(&asks("https://app.example")).await.head;
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.get("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(answer.get("access-control-allow-methods"), Some("GET, POST, DELETE"));
+    assert_eq!(answer.get("access-control-allow-headers"), Some("content-type, mcp-param-place"));
+    let hello = post("/mcp", &initialize("2025-11-25"));
+    let answer = world.ask(&hello.clone().with("Origin", "https://app.example")).await.head;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.get("access-control-allow-origin"), Some("https://app.example"));
+    assert!(answer.get("access-control-expose-headers").unwrap().contains("Mcp-Session-Id"));
+    assert_eq!(answer.get("vary"), Some("Origin"));
+    for (origin, status) in [("https://evil.example", 403), ("http://localhost:1", 405)] {
+        let answer = world.ask(&asks(origin)).await.head;
+        assert_eq!(answer.status, status, "{origin}");
+        assert_eq!(answer.get("access-control-allow-origin"), None, "{origin}");
+    }
+    let answer = world.ask(&hello).await.head;
+    assert_eq!(answer.get("access-control-allow-origin"), None);
+}

@@ -28,6 +28,9 @@ async fn what_is_posted_is_answered_on_the_stream() {
         assert_eq!(early.head.status, 202);
         assert_eq!(member(&told(&mut stream).await, "error.code"), "-32600");
 
+        world.ask(&post(&page, r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#)).await;
+        assert_eq!(told(&mut stream).await, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+
         let hello = world.ask(&post(&page, &initialize("2024-11-05"))).await;
         assert_eq!((hello.head.status, hello.body.as_str()), (202, ""));
         let hello = told(&mut stream).await;

@@ -62,3 +62,13 @@ async fn a_client_with_many_open_questions_leaves_room_for_others() {
     assert_eq!(member(&said.answer, "result"), r#"{"action":"decline"}"#);
     drop(waiting);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_without_a_word_is_forgotten() {
+    let world = World::new(vec![Server::new("a")]);
+    let client = world.legacy(View::All, "{}").await;
+    assert!(world.gateway.metrics().contains("\ncapstan_sessions 1\n"));
+    drop(client);
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    assert!(world.gateway.metrics().contains("\ncapstan_sessions 0\n"));
+}

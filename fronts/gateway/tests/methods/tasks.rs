@@ -190,3 +190,32 @@ async fn what_one_era_has_no_words_for_is_neither_offered_nor_sent() {
     let said = world.ask_modern((View::All, "{}"), "tasks/get", &of("1")).await;
     assert_eq!(member(&said.answer, "error.code"), "-32021");
 }
+
+#[tokio::test]
+async fn what_a_task_asks_for_that_its_client_cannot_be_asked_is_declined_here() {
+    let asks = |method: &str, params: Json, _: Option<Arc<dyn Operator>>| {
+        let questions = r#""f":{"method":"elicitation/create","params":{"message":"Sure?"}},"u":{"method":"elicitation/create","params":{"mode":"url","message":"Visit"}},"s":{"method":"sampling/createMessage","params":{}}"#;
+        let asked = format!(
+            r#"{{"taskId":"1","status":"input_required","inputRequests":{{{questions}}}}}"#
+        );
+        let answer = if method == "tasks/get" { asked } else { params.to_string() };
+        ready(Ok(json(&answer))).boxed()
+    };
+    let no = r#"{"action":"decline"}"#;
+    let form = r#""f":{"method":"elicitation/create","params":{"message":"[a] Sure?"}}"#;
+    for (able, shown, declined) in [
+        (r#""elicitation":{},"#, form, format!(r#"{{"u":{no}}}"#)),
+        ("", "", format!(r#"{{"f":{no},"u":{no}}}"#)),
+    ] {
+        let world = World::new(vec![modern("a").answering(asks), modern("b")]);
+        let able = format!(r#"{{{able}"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}"#);
+        let who = (View::All, able.as_str());
+        let said = world.ask_modern(who.clone(), "tools/call", r#"{"name":"a__t"}"#).await;
+        let id = text(&said.answer, "result.taskId");
+        world.take_sent();
+        let said = world.ask_modern(who, "tasks/get", &of(&id)).await;
+        assert_eq!(member(&said.answer, "result.inputRequests"), format!("{{{shown}}}"));
+        let update = format!(r#"a tasks/update {{"taskId":"1","inputResponses":{declined}}}"#);
+        assert_eq!(world.take_sent().last(), Some(&update));
+    }
+}
