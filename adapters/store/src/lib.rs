@@ -3,7 +3,7 @@
 //! [`Database`] is the store of one operator: one file, opened when something is first asked of it,
 //! and shared by all processes that run for the operator. [`schema`] brings an older file up to date.
 //!
-//! The statements keep to what SQLite and PostgreSQL both understand, so that a server can take the
+//! The statements keep to what `SQLite` and `PostgreSQL` both understand, so that a server can take the
 //! file's place.
 
 mod schema;
@@ -179,7 +179,7 @@ fn grant(row: &sqlx::sqlite::SqliteRow) -> Result<Option<Grant>, sqlx::Error> {
     Ok(Some(Grant { id: row.try_get("question")?, binding, expires_at }))
 }
 
-/// Makes the file if it is not there, for nobody but us; what SQLite puts beside it gets the same
+/// Makes the file if it is not there, for nobody but us; what `SQLite` puts beside it gets the same
 /// permissions. One that others can read is closed to them.
 fn make_private(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {

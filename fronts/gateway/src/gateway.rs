@@ -120,13 +120,11 @@ impl Gateway {
 
     /// What the quota of a party counts for; `client` is the name of its client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<&str>) -> Arc<Session> {
-        match &party.session {
-            Some(session) => Arc::clone(session),
-            None => {
-                let begin = || self.hub.session();
-                self.conversations.of(&party.caller.subject, client, self.now(), begin)
-            }
+        if let Some(session) = &party.session {
+            return Arc::clone(session);
         }
+        let begin = || self.hub.session();
+        self.conversations.of(&party.caller.subject, client, self.now(), begin)
     }
 
     /// Whether there is a server of that name.
