@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use memchr::memchr2;
 
 /// Largest event, in bytes.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
@@ -131,7 +132,7 @@ impl Parser {
             }
         }
         let fresh = self.buffer.get(self.searched..)?;
-        let Some(found) = fresh.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+        let Some(found) = memchr2(b'\n', b'\r', fresh) else {
             self.searched = self.buffer.len();
             return None;
         };

@@ -1,6 +1,7 @@
 //! Reads lines of bounded length.
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Longest protocol message, in bytes.
@@ -8,6 +9,9 @@ pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// What is read at once.
 const CHUNK: usize = 64 * 1024;
+
+/// Room that is enough to read into.
+const LEAST: usize = 4 * 1024;
 
 /// Lines out of a stream.
 pub(crate) struct Lines<R> {
@@ -50,7 +54,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if self.buffer.len() > self.limit {
                 return Err(LineError::TooLong(self.limit));
             }
-            self.buffer.reserve(CHUNK);
+            self.make_room();
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 self.searched = 0;
                 let rest = self.buffer.split().freeze();
@@ -80,7 +84,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         while self.take_line().is_none() {
             self.buffer.clear();
             self.searched = 0;
-            self.buffer.reserve(CHUNK);
+            self.make_room();
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 break;
             }
@@ -89,9 +93,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(())
     }
 
+    /// Short lines share a piece of memory, as long as there is room in it.
+    fn make_room(&mut self) {
+        if self.buffer.capacity() - self.buffer.len() < LEAST {
+            self.buffer.reserve(CHUNK);
+        }
+    }
+
     fn take_line(&mut self) -> Option<Bytes> {
         let fresh = self.buffer.get(self.searched..)?;
-        let Some(found) = fresh.iter().position(|byte| *byte == b'\n') else {
+        let Some(found) = memchr(b'\n', fresh) else {
             self.searched = self.buffer.len();
             return None;
         };
