@@ -214,7 +214,7 @@ impl Rule {
         Self { pattern, reason: None, expires_at: None, reach: Reach::All, place }
     }
 
-    pub(crate) fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
+    fn in_force(&self, server: &ServerName, now: Timestamp) -> bool {
         let reaches = match &self.reach {
             Reach::All => true,
             Reach::Only(servers) => servers.contains(server),
@@ -222,7 +222,7 @@ impl Rule {
         reaches && self.expires_at.is_none_or(|end| now < end)
     }
 
-    fn speaks_of(&self, question: &Question<'_>, verdict: Verdict) -> bool {
+    pub(crate) fn speaks_of(&self, question: &Question<'_>, verdict: Verdict) -> bool {
         self.in_force(question.server, question.now)
             && self.pattern.matches(question.names, question.arguments, verdict)
     }
