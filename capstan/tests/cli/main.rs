@@ -26,6 +26,6 @@ mod audit;
 mod doctor;
 mod why;
 mod policy;
-mod acl;
+mod acl_check;
 mod shell;
 mod signals;
