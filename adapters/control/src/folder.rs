@@ -46,8 +46,8 @@ pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let is_socket = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("gateway-") && name.ends_with(".sock")
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("gateway-") && path.extension().is_some_and(|end| end == "sock")
     };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map_while(Result::ok).map(|entry| entry.path());

@@ -27,6 +27,6 @@ mod doctor;
 mod why;
 mod policy;
 mod classify;
-mod acl;
+mod acl_check;
 mod shell;
 mod signals;

@@ -4,7 +4,7 @@ use capstan_model::Verdict;
 
 use crate::decide::{Asked, Policy, Step};
 use crate::pattern::{Arguments, spellings};
-use crate::permission::{Rule, RuleList};
+use crate::permission::{Question, Rule, RuleList};
 
 /// Engines that look at no arguments: what they deny, no arguments bring back.
 const WITHOUT_ARGUMENTS: [&str; 2] = ["exposure", "access"];
@@ -45,29 +45,31 @@ impl Policy {
             (Verdict::Ask, &global.ask),
             (Verdict::Allow, &global.allow),
         ];
+        let question = Question {
+            server: &asked.id.server,
+            names: &names,
+            // A rule that asks is taken to mean arguments that are not known: so the rules are
+            // looked at by all but their matchers.
+            arguments: Arguments::Unknown,
+            effect: asked.effect,
+            now: asked.now,
+        };
         let mut found = Vec::new();
-        reached(asked, &names, "tool_policy", &by_tool_policy, &mut found);
-        reached(asked, &names, "permissions", &by_permissions, &mut found);
+        reached(&question, "tool_policy", &by_tool_policy, &mut found);
+        reached(&question, "permissions", &by_permissions, &mut found);
         found
     }
 }
 
 /// Adds the rules with matchers up to the first that speaks of the call in any case.
 fn reached(
-    asked: &Asked<'_>,
-    names: &[String],
+    question: &Question<'_>,
     engine: &'static str,
     stages: &[Stage<'_>],
     found: &mut Vec<Step>,
 ) {
     for (verdict, rules) in stages {
-        for rule in *rules {
-            // While arguments are unknown, a rule that asks is taken to mean them: so this looks
-            // at the name alone.
-            let is_meant = rule.pattern.matches(names, Arguments::Unknown, Verdict::Ask);
-            if !is_meant || !rule.in_force(&asked.id.server, asked.now) {
-                continue;
-            }
+        for rule in rules.iter().filter(|rule| rule.speaks_of(question, Verdict::Ask)) {
             if !rule.pattern.has_matchers() {
                 return;
             }
