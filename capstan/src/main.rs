@@ -4,6 +4,7 @@ mod world;
 mod clock;
 mod logs;
 mod assemble;
+mod command_line;
 mod policy;
 mod rates;
 mod audit;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** what a caller wrote is one whole argument behind `--`, or an argument that does
 //! not begin with `-`, or what follows the `=` of a flag that is offered. There is no fourth way.
+//! What stands right before `--` cannot be a switch when a value behind it begins with `-`.
 
 use serde_json::{Map, Value as Json};
 
@@ -64,6 +65,43 @@ pub(crate) enum Times {
     Many,
 }
 
+/// Flags, in the order in which they are typed: help may be wrong about a switch that takes a value
+/// after all, and what such a switch swallows must not be the `--`.
+#[derive(Default)]
+struct Flags {
+    /// `--switch`
+    switches: Vec<String>,
+    /// `-f value`
+    parted: Vec<String>,
+    /// `--flag=value`
+    joined: Vec<String>,
+}
+
+/// What the last of the flags is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing that could swallow what follows.
+    Safe,
+    /// A switch, as far as is known.
+    Switch,
+}
+
+/// The values of one positional.
+struct Placed<'a> {
+    index: usize,
+    key: &'a str,
+    values: Vec<String>,
+}
+
+// === impl Flags ===
+
+impl Flags {
+    fn end(&self) -> End {
+        let only = self.parted.is_empty() && self.joined.is_empty();
+        if only && !self.switches.is_empty() { End::Switch } else { End::Safe }
+    }
+}
+
 // === impl Argv ===
 
 impl Argv {
@@ -74,8 +112,7 @@ impl Argv {
                 return Err(format!("`{key}` is not one of its arguments"));
             }
         }
-        let mut line = self.fixed.clone();
-        let mut places: Vec<(usize, &Slot, Vec<String>)> = Vec::new();
+        let (mut flags, mut places) = (Flags::default(), Vec::new());
         for slot in &self.slots {
             let given = arguments.get(&slot.key).filter(|value| !value.is_null());
             let Some(given) = given else {
@@ -85,17 +122,19 @@ impl Argv {
                 continue;
             };
             match &slot.place {
-                Place::Flag { .. } => line.extend(self.flag(slot, given)?),
+                Place::Flag { .. } => self.flag(slot, given, &mut flags)?,
                 Place::Positional { index, times } => {
                     let values = values(&slot.key, given, *times)?;
                     if values.is_empty() && slot.required {
                         return Err(format!("`{}` is empty", slot.key));
                     }
-                    places.push((*index, slot, values));
+                    places.push(Placed { index: *index, key: &slot.key, values });
                 }
             }
         }
-        self.positionals(&mut line, places)?;
+        let end = flags.end();
+        let mut line = [self.fixed.clone(), flags.switches, flags.parted, flags.joined].concat();
+        self.positionals(&mut line, places, end)?;
         let size: usize = line.iter().map(|word| word.len() + 1).sum();
         if size > MAX_LINE {
             return Err(format!("the arguments have {size} bytes; {MAX_LINE} are possible"));
@@ -106,11 +145,11 @@ impl Argv {
     fn positionals(
         &self,
         line: &mut Vec<String>,
-        places: Vec<(usize, &Slot, Vec<String>)>,
+        places: Vec<Placed<'_>>,
+        end: End,
     ) -> Result<(), String> {
-        let mut next = 0;
-        let mut parted = false;
-        for (index, slot, values) in places {
+        let (mut next, mut parted, mut safe) = (0, false, end == End::Safe);
+        for Placed { index, key, values } in places {
             if values.is_empty() {
                 continue;
             }
@@ -120,17 +159,23 @@ impl Argv {
             if index > from
                 && let Some(missing) = self.positional(from)
             {
-                return Err(format!("`{}` cannot be given without `{missing}`", slot.key));
+                return Err(format!("`{key}` cannot be given without `{missing}`"));
             }
             next = index + 1;
             if behind && !parted {
-                line.push("--".to_owned());
                 parted = true;
+                line.push("--".to_owned());
             }
             for value in values {
-                self.check(&slot.key, &value)?;
+                self.check(key, &value)?;
                 if !behind {
-                    refuse_dash(&slot.key, &value)?;
+                    refuse_dash(key, &value)?;
+                    // From now on a value stands before the `--`.
+                    safe = true;
+                } else if !safe && is_dashed(&value) {
+                    return Err(format!(
+                        "`{key}` begins with `-`, which cannot be given with switches alone"
+                    ));
                 }
                 line.push(value);
             }
@@ -145,15 +190,19 @@ impl Argv {
         self.slots.iter().find(at).map(|slot| slot.key.as_str())
     }
 
-    /// What a flag becomes.
-    fn flag(&self, slot: &Slot, given: &Json) -> Result<Vec<String>, String> {
+    /// Adds what a flag becomes.
+    fn flag(&self, slot: &Slot, given: &Json, flags: &mut Flags) -> Result<(), String> {
         let Place::Flag { name, negation, value, repeatable, joined } = &slot.place else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let kind = match (value, given) {
-            (Value::None | Value::Optional(_), Json::Bool(true)) => return Ok(vec![name.clone()]),
+            (Value::None | Value::Optional(_), Json::Bool(true)) => {
+                flags.switches.push(name.clone());
+                return Ok(());
+            }
             (Value::None | Value::Optional(_), Json::Bool(false)) => {
-                return Ok(negation.clone().into_iter().collect());
+                flags.switches.extend(negation.clone());
+                return Ok(());
             }
             (Value::None, _) => return Err(format!("`{}` is true or false", slot.key)),
             (Value::Required(kind) | Value::Optional(kind), _) => kind,
@@ -162,18 +211,17 @@ impl Argv {
             Some(values) => values.iter().collect(),
             None => vec![given],
         };
-        let mut words = Vec::new();
         for value in values {
             let text = written(&slot.key, value, kind)?;
             self.check(&slot.key, &text)?;
             if *joined {
-                words.push(format!("{name}={text}"));
+                flags.joined.push(format!("{name}={text}"));
             } else {
                 refuse_dash(&slot.key, &text)?;
-                words.extend([name.clone(), text]);
+                flags.parted.extend([name.clone(), text]);
             }
         }
-        Ok(words)
+        Ok(())
     }
 
     /// Refuses what no program can be given, and what the program would read from a file.
@@ -191,9 +239,14 @@ impl Argv {
     }
 }
 
-/// Refuses a value that would be read as a flag. A dash alone is none.
+/// Whether a value looks like a flag. A dash alone is none.
+fn is_dashed(value: &str) -> bool {
+    value.starts_with('-') && value != "-"
+}
+
+/// Refuses a value that would be read as a flag.
 fn refuse_dash(key: &str, value: &str) -> Result<(), String> {
-    if value.starts_with('-') && value != "-" {
+    if is_dashed(value) {
         return Err(format!("`{key}` begins with `-` and would be read as a flag"));
     }
     Ok(())

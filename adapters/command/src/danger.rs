@@ -96,11 +96,23 @@ const SWITCHES: &[&str] = &["ext-diff", "textconv", "use-askpass"];
 /// which server, as whom and with which credentials a program works, which is not for callers.
 const SHARED: &[&str] = &["namespace", "context", "repo", "verbose", "quiet", "debug", "no-color"];
 
+/// Flags of subcommands that say where, and with whose rights, the whole program works.
+const AIMS: &[&str] = &["as", "as-group", "as-uid", "host", "machine", "server", "token"];
+
 /// Flags that are about the program itself and end it.
 const ABOUT: &[&str] = &["help", "version", "usage", "help-all", "longhelp", "long-help"];
 
+/// Whose flag it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// That of a program without subcommands.
+    Program,
+    /// That of a subcommand.
+    Subcommand,
+}
+
 /// Whether a flag may be offered to callers.
-pub(crate) fn is_offered(flag: &Flag) -> bool {
+pub(crate) fn is_offered(flag: &Flag, of: Of) -> bool {
     let bare = |name: &String| name.trim_start_matches('-').replace('_', "-").to_ascii_lowercase();
     let known = |name: &String| NAMES.contains(&bare(name).as_str());
     let about = |name: &String| ABOUT.contains(&bare(name).as_str());
@@ -112,7 +124,10 @@ pub(crate) fn is_offered(flag: &Flag) -> bool {
     }
     match &flag.value {
         Value::None => !any(&|name| name == "-?"),
-        Value::Required(kind) | Value::Optional(kind) => !any(&known) && !is_command(&kind.name),
+        Value::Required(kind) | Value::Optional(kind) => {
+            let aims = of == Of::Subcommand && any(&|name| AIMS.contains(&bare(name).as_str()));
+            !any(&known) && !is_command(&kind.name) && !aims
+        }
     }
 }
 
@@ -130,7 +145,7 @@ mod tests {
     #[track_caller]
     fn offered(line: &str) -> bool {
         let program = help::read(format!("Options:\n  {line}\n").as_bytes(), &["x"]);
-        is_offered(program.flags.first().unwrap())
+        is_offered(program.flags.first().unwrap(), Of::Subcommand)
     }
 
     #[test]
@@ -154,6 +169,8 @@ mod tests {
             "-O, --Open-Files-In-Pager[=<pager>]  show",
             "-h, --help                 Print help",
             "-V, --version              Print version",
+            "-H --host=[USER@]HOST      Operate on remote host",
+            "--token string             Bearer token",
             "--[no-]ext-diff            allow an external diff helper",
         ] {
             assert!(!offered(line), "{line}");
@@ -165,9 +182,20 @@ mod tests {
         let text =
             b"Global Flags:\n  -n, --namespace string   where\n      --server string      which\n";
         let program = help::read(text, &["x"]);
-        let offered: Vec<&str> =
-            program.flags.iter().filter(|flag| is_offered(flag)).map(Flag::name).collect();
+        let offered: Vec<&str> = program
+            .flags
+            .iter()
+            .filter(|flag| is_offered(flag, Of::Subcommand))
+            .map(Flag::name)
+            .collect();
         assert_eq!(offered, ["--namespace"]);
+    }
+
+    #[test]
+    fn a_program_that_has_nothing_but_flags_is_told_where_to_work() {
+        let program = help::read(b"Options:\n  -h, --host=HOSTNAME   server host\n", &["psql"]);
+        assert!(is_offered(&program.flags[0], Of::Program));
+        assert!(!is_offered(&program.flags[0], Of::Subcommand));
     }
 
     #[test]

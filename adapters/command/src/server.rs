@@ -13,7 +13,7 @@ use capstan_wire::{Json, object};
 use futures::FutureExt;
 use futures::future::Shared;
 use serde_json::{Map, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
 
@@ -31,6 +31,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// The pause between two notices about one call.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// How many calls run at a time; the others wait for their turn.
+const AT_ONCE: usize = 16;
 
 /// Lines of stderr that are kept.
 const KEPT: usize = 200;
@@ -56,6 +59,8 @@ pub struct CommandServer {
     link: Mutex<Option<(Link, Instant)>>,
     stderr: Mutex<VecDeque<String>>,
     closing: watch::Sender<bool>,
+    /// The places for calls that run.
+    places: Semaphore,
 }
 
 /// What is known of the program, shared by all who wait for it.
@@ -85,6 +90,7 @@ impl CommandServer {
             link: Mutex::new(None),
             stderr: Mutex::new(VecDeque::new()),
             closing: watch::Sender::new(false),
+            places: Semaphore::new(AT_ONCE),
         }
     }
 
@@ -140,6 +146,11 @@ impl CommandServer {
             arguments.read().map_err(|_| invalid("they are no object".to_owned()))?;
         let line = tool.command_line(&arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = item, words = line.len(), "running");
+        let limit = self.settings.timeout;
+        let Ok(_place) = timeout(limit, self.places.acquire()).await else {
+            let server = self.settings.name.clone();
+            return Err(CallError::TimedOut { server, limit, may_have_run: false });
+        };
         let output = self.run_once(&line, operator).await?;
         self.keep(&output);
         self.judge(ticket, &output)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as JsonValue, json};
 
 use crate::allowed::Allowed;
 use crate::argv::{Argv, Place, Slot, Times};
-use crate::danger::is_offered;
+use crate::danger::{Of, is_offered};
 use crate::discover::{Command, Found};
 use crate::help::{Flag, Kind, Positional, Program, Value, ValueType};
 use crate::preset::preset;
@@ -92,7 +92,8 @@ fn made(settings: &CommandSettings, command: &Command, name: String) -> Tool {
     let mut schema = Schema::default();
     let takes = help.conventional || TAKES_EQUALS.contains(&binary);
     let equals = if takes { Equals::Taken } else { Equals::AsWritten };
-    for flag in help.flags.iter().filter(|flag| is_offered(flag)).take(MAX_FLAGS) {
+    let of = if command.path.is_empty() { Of::Program } else { Of::Subcommand };
+    for flag in help.flags.iter().filter(|flag| is_offered(flag, of)).take(MAX_FLAGS) {
         schema.flag(flag, equals);
     }
     if help.has_usage {

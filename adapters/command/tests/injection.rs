@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use capstan_backend::once::Program;
@@ -75,13 +76,16 @@ fn found(paths: &[(&str, Option<&str>)]) -> Found {
     Found { commands: paths.iter().map(command).collect(), unknown: Vec::new() }
 }
 
+/// All of them, made once.
+static ALL: LazyLock<Vec<Tool>> = LazyLock::new(all);
+
 fn all() -> Vec<Tool> {
     let paths = [("put", Some(CLAP)), ("log", Some(GIT)), ("old", Some(OLD)), ("dark", None)];
     tools(&settings(), &found(&paths)).unwrap()
 }
 
 fn tool(name: &str) -> Tool {
-    all().into_iter().find(|tool| tool.name == name).unwrap()
+    ALL.iter().find(|tool| tool.name == name).unwrap().clone()
 }
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -114,7 +118,7 @@ fn flags_and_places_become_words_and_nothing_is_parted_or_replaced() {
     takes(
         "vault_put",
         &json!({ "key": "k", "value": ["1", "2"], "quiet": true, "t": "x" }),
-        &["--base", "put", "-t", "x", "--quiet", "--", "k", "1", "2"],
+        &["--base", "put", "--quiet", "-t", "x", "--", "k", "1", "2"],
     );
     takes(
         "vault_log",
@@ -134,7 +138,7 @@ fn flags_and_places_become_words_and_nothing_is_parted_or_replaced() {
     takes(
         "vault_put",
         &json!({ "key": "k", "color": true, "level": 3, "mode": "hard" }),
-        &["--base", "put", "--level=3", "--mode=hard", "--color", "--", "k"],
+        &["--base", "put", "--color", "--level=3", "--mode=hard", "--", "k"],
     );
     takes("vault_dark", &json!({ "args": ["a", "b"] }), &["--base", "dark", "a", "b"]);
 }
@@ -168,6 +172,21 @@ fn a_value_with_a_dash_is_never_read_as_a_flag() {
             refuses("vault_put", &json!({ "key": "k", "t": value }), "read as a flag");
         }
     }
+}
+
+#[test]
+fn a_switch_that_takes_a_value_after_all_cannot_swallow_the_double_dash() {
+    refuses("vault_put", &json!({ "key": "-x", "quiet": true }), "with switches alone");
+    refuses(
+        "vault_put",
+        &json!({ "key": "k", "value": ["-x"], "quiet": true }),
+        "with switches alone",
+    );
+    let expected = ["--base", "put", "--quiet", "--label=l", "--", "-x"];
+    takes("vault_put", &json!({ "key": "-x", "quiet": true, "label": "l" }), &expected);
+    let expected = ["--base", "log", "--quiet", "r", "--", "-x"];
+    takes("vault_log", &json!({ "range": "r", "path": ["-x"], "quiet": true }), &expected);
+    refuses("vault_log", &json!({ "path": ["-x"], "quiet": true }), "with switches alone");
 }
 
 #[test]
@@ -230,7 +249,7 @@ fn a_list_of_subcommands_holds_whatever_was_found() {
 
 #[test]
 fn no_schema_takes_more_than_it_names_or_offers_what_runs_programs() {
-    for tool in all() {
+    for tool in ALL.iter() {
         let definition: Value = tool.definition.read().unwrap();
         let schema = &definition["inputSchema"];
         assert_eq!(schema["additionalProperties"], json!(false), "{}", tool.name);
@@ -264,7 +283,7 @@ fn a_preset_takes_what_its_schema_names_and_keeps_to_the_list() {
     };
     let tool = with(None).unwrap().remove(0);
     let line = |arguments: Value| tool.command_line(&object(&arguments));
-    let expected = ["--base", "log", "--fixed", "--author=-x", "--all", "-n", "3", "p"];
+    let expected = ["--base", "log", "--fixed", "--all", "-n", "3", "--author=-x", "p"];
     assert_eq!(
         line(json!({ "author": "-x", "all": true, "n": 3, "args": ["p"] })).unwrap(),
         expected
@@ -311,7 +330,7 @@ proptest! {
     #[test]
     fn whatever_is_given_only_offered_flags_stand_before_the_double_dash(arguments in arguments()) {
         let offered = ["--label", "--level", "--mode", "--color", "-t", "--quiet", "--no-quiet", "--author", "--output", "-q", "-f"];
-        for tool in all() {
+        for tool in ALL.iter() {
             let Ok(line) = tool.command_line(&arguments) else { continue };
             let sub = tool.name.strip_prefix("vault_").unwrap();
             prop_assert_eq!(&line[..2], &["--base".to_owned(), sub.to_owned()]);
@@ -320,6 +339,11 @@ proptest! {
                 let name = word.split('=').next().unwrap();
                 prop_assert!(offered.contains(&name), "{} in {:?}", word, line);
             }
+            let at = line.iter().position(|word| word == "--").unwrap_or(line.len());
+            let dashed = line.iter().skip(at + 1).any(|word| word.starts_with('-') && word != "-");
+            let before = &line[at - 1];
+            let switch = before.starts_with('-') && before != "-" && !before.contains('=');
+            prop_assert!(at < 3 || !dashed || !switch, "{:?}", line);
             prop_assert!(line.iter().all(|word| !word.contains('\0')));
             if ["old", "dark"].contains(&sub) {
                 prop_assert!(!line.contains(&"--".to_owned()));

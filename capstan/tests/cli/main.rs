@@ -22,6 +22,7 @@ mod dialects;
 mod secrets;
 mod logs;
 mod packages;
+mod programs;
 mod audit;
 mod doctor;
 mod why;

@@ -52,8 +52,8 @@ pub use reference::reference;
 pub use rule::{OrderedRule, Reach, Rule, Rules};
 pub use schema::schema;
 pub use server::{
-    CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Program, Protocol,
-    Remote, Server, ServerEntry, Start,
+    CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
+    Protocol, Remote, Server, ServerEntry, Start,
 };
 pub use show::{Shown, show};
 pub use source::{Origin, Place, Scope, SourceFile, Surroundings};

@@ -144,6 +144,21 @@ pub struct CliProgram {
     pub depth: u32,
     /// The only subcommands that may be used; `None` means all.
     pub only: Option<Vec<String>>,
+    /// Tools that are given instead of found.
+    pub presets: Vec<Preset>,
+}
+
+/// A tool of a command-line program, as a file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// What is run, after the program's own arguments.
+    pub args: Vec<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// What it takes, as a JSON schema of an object.
+    pub input_schema: Option<serde_json::Value>,
 }
 
 /// An OpenAPI document used as a server.
@@ -246,6 +261,12 @@ impl ServerEntry {
         if let Some(only) = &replaced.expose {
             let offered = server.expose.get_or_insert_with(|| only.clone());
             offered.retain(|pattern| only.contains(pattern));
+        }
+        if let (Kind::Cli(program), Kind::Cli(replaced)) = (&mut server.kind, &replaced.kind)
+            && let Some(only) = &replaced.only
+        {
+            let used = program.only.get_or_insert_with(|| only.clone());
+            used.retain(|subcommand| only.contains(subcommand));
         }
         if replaced.trust == Trust::Sandboxed {
             server.trust = Trust::Sandboxed;

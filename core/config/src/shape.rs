@@ -71,8 +71,10 @@ pub(crate) struct Server {
     /// How deep subcommands are looked at.
     #[schemars(extend("default" = 2))]
     cli_depth: u32,
-    /// The only subcommands that may be used.
+    /// The only subcommands that may be used, each by its words: `"get"`, `"remote add"`.
     cli_only: Vec<String>,
+    /// The tools of a command-line program, given instead of found in its help.
+    tools: Vec<Preset>,
     /// Whether logins are attempted: nothing but `auto` and `off` works in this version.
     #[schemars(extend("default" = "auto"))]
     oauth: OAuth,
@@ -188,6 +190,20 @@ pub(crate) struct RuleTable {
 pub(crate) enum RuleEffect {
     Read,
     Write,
+}
+
+/// A tool of a command-line program.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Preset {
+    /// Its name.
+    name: String,
+    /// What is run, after `args` of the server.
+    args: Vec<String>,
+    /// What it does.
+    description: String,
+    /// What it takes: a JSON schema of an object. Its properties become flags, and `args` what follows them.
+    input_schema: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What tools do.

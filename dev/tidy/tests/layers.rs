@@ -7,6 +7,16 @@ use capstan_tidy::tree;
 const CORE: &[&str] =
     &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
 
+/// The same, and what starts processes.
+const CORE_AND_SPAWN: &[&str] = &[
+    "capstan-model",
+    "capstan-wire",
+    "capstan-policy",
+    "capstan-config",
+    "capstan-hub",
+    "capstan-backend",
+];
+
 /// What the layer of a folder may use; `None` for a folder without a layer.
 fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
@@ -18,6 +28,8 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("core", "hub")) => {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
+        // Programs are started in one place, and it is the backend's.
+        Some(("adapters", "command")) => Layer::Only(CORE_AND_SPAWN),
         Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
         None if folder == "demo" => Layer::Only(&["capstan-wire"]),
         None if folder == "bench" => Layer::Measures,
@@ -87,6 +99,10 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/hub", "capstan-backend", Dev),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),
+        ("adapters/audit", "capstan-backend", Normal),
+        ("adapters/backend", "capstan-command", Normal),
+        ("adapters/command", "capstan-files", Normal),
+        ("fronts/cli", "capstan-command", Normal),
         ("adapters/audit", "capstan-cli", Dev),
         ("adapters/backend", "capstan-testkit", Normal),
         ("fronts/cli", "capstan-backend", Normal),
@@ -111,6 +127,7 @@ fn the_layers_grant_what_the_architecture_needs() {
         ("core/hub", "capstan-policy", DependencyKind::Normal),
         ("adapters/backend", "capstan-hub", DependencyKind::Normal),
         ("adapters/backend", "capstan-testkit", DependencyKind::Dev),
+        ("adapters/command", "capstan-backend", DependencyKind::Normal),
         ("fronts/gateway", "capstan-hub", DependencyKind::Normal),
         ("demo", "capstan-wire", DependencyKind::Normal),
         ("capstan", "capstan-backend", DependencyKind::Normal),

@@ -196,21 +196,40 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// The first line of prose.
+/// The first sentence of prose.
 fn summary(lines: &[Line], used: &[bool]) -> String {
-    let prose = |line: &&Line| {
-        let text = line.text.as_str();
-        let words = text.split_whitespace().count();
-        words > 1
-            && line.indent < 8
-            && !text.contains("   ")
-            && !text.starts_with(['-', '[', '<', '*'])
-            && !is_heading(text)
-    };
-    let free = lines.iter().zip(used).filter(|(_, used)| !**used).map(|(line, _)| line);
-    let first = free.take(40).find(prose).map(|line| line.text.as_str()).unwrap_or_default();
+    let free =
+        || lines.iter().zip(used).take(40).skip_while(|(line, used)| **used || !is_prose(line));
+    let indent = free().next().map_or(0, |(line, _)| line.indent);
+    let mut text = String::new();
+    for (line, _) in
+        free().take_while(|(line, used)| !**used && is_prose(line) && line.indent == indent)
+    {
+        text.push_str(&line.text);
+        if line.text.ends_with('.') || text.len() > MAX_SUMMARY {
+            break;
+        }
+        text.push(' ');
+    }
     // A line of a manual's section NAME says the name first.
-    shorten(first.split_once(" - ").map_or(first, |(_, what)| what))
+    shorten(text.split_once(" - ").map_or(text.as_str(), |(_, what)| what))
+}
+
+/// Whether a line tells something, and is no heading, no version and no complaint.
+fn is_prose(line: &Line) -> bool {
+    let text = line.text.as_str();
+    let second = text.split_whitespace().nth(1).unwrap_or_default();
+    let number = |c: char| c.is_ascii_digit() || c == '(';
+    let version = second.trim_start_matches('v').starts_with(number);
+    let complaint =
+        ["unknown option", "invalid option", "unrecognized option", "Copyright", "License"];
+    !second.is_empty()
+        && line.indent < 8
+        && !version
+        && !text.contains("   ")
+        && !text.starts_with(['-', '[', '<', '*'])
+        && !is_heading(text)
+        && !complaint.iter().any(|words| text.contains(words))
 }
 
 /// Whether a line stands above others.

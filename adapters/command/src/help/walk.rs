@@ -111,19 +111,16 @@ impl Shape {
         Self { positionals: positionals.to_vec(), separator }
     }
 
-    /// The richer of two; only what both need is required.
+    /// The richer of two; only what both need in the same place is required.
     fn or_other(self, other: Self) -> Self {
-        let needed = |shape: &Self| shape.positionals.iter().filter(|p| p.required).count();
-        let least = needed(&self).min(needed(&other));
         let rank = |shape: &Self| {
             let repeated = shape.positionals.iter().filter(|p| p.repeated).count();
             (shape.positionals.len(), repeated)
         };
-        let mut chosen = if rank(&other) > rank(&self) { other } else { self };
-        let mut left = least;
-        for positional in &mut chosen.positionals {
-            positional.required &= left > 0;
-            left = left.saturating_sub(usize::from(positional.required));
+        let (mut chosen, poorer) =
+            if rank(&other) > rank(&self) { (other, self) } else { (self, other) };
+        for (index, positional) in chosen.positionals.iter_mut().enumerate() {
+            positional.required &= poorer.positionals.get(index).is_some_and(|p| p.required);
         }
         chosen
     }

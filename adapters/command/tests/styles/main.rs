@@ -94,6 +94,14 @@ fn git_shows_where_the_double_dash_goes() {
 }
 
 #[test]
+fn what_only_some_usages_need_is_not_required() {
+    let text = "usage: g checkout <branch>\n   or: g checkout [<branch>] -- <file>...\n";
+    check(text, &["g", "checkout"], &["(branch?, file...?) | -- at 1"]);
+    let text = "Usage: cp SRC DEST\n  or:  cp SRC... DIR\n  or:  cp -t DIR SRC...\n";
+    check(text, &["cp"], &["-t: text", "(src..., dir?)"]);
+}
+
+#[test]
 fn kubectl_writes_defaults_behind_the_flag() {
     let expected = [
         "-A --all-plots: boolean = false",

@@ -12,6 +12,8 @@ use crate::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
 use crate::tree::Text;
 use crate::url;
 
+use super::preset;
+
 /// The kind of a server together with its target as it may be shown.
 pub(super) struct Reached {
     pub(super) kind: Kind,
@@ -48,6 +50,7 @@ const OWN_KEYS: &[(&str, &[What])] = &[
     ("cli_help", &[What::Cli]),
     ("cli_depth", &[What::Cli]),
     ("cli_only", &[What::Cli]),
+    ("tools", &[What::Cli]),
 ];
 
 /// Reads how the server is reached; `None` when that cannot be made out.
@@ -56,7 +59,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     let what = chosen.map(|(what, _)| what);
     for (key, kinds) in OWN_KEYS {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
-        let off = *key == "cli" && entry.node.as_bool() == Some(false);
+        let off = match *key {
+            "cli" => entry.node.as_bool() == Some(false),
+            // A table of tools means something else, and is reported where that is.
+            "tools" => entry.node.as_list().is_none(),
+            _ => false,
+        };
         if !kinds.contains(&what) && !off {
             let message = format!("`{}` means nothing to {}", fields.key(key), what.article());
             let help = format!("remove `{}`", fields.word_for(key));
@@ -155,9 +163,26 @@ fn sse_comes_first(url: &str, dialect: Option<Dialect>) -> bool {
 fn cli(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     let help = fields.string("cli_help").unwrap_or_else(|| "--help".to_owned());
     let depth = fields.count("cli_depth").unwrap_or(2);
-    let only = fields.strings("cli_only");
+    let only = only(fields);
+    let presets = preset::read(fields);
     let (program, target) = program(fields)?;
-    Some(Reached { kind: Kind::Cli(CliProgram { program, help, depth, only }), target })
+    Some(Reached { kind: Kind::Cli(CliProgram { program, help, depth, only, presets }), target })
+}
+
+/// The subcommands that may be used. What can never be one is a mistake: it would look like a
+/// limit and be none.
+fn only(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
+    let texts = fields.texts("cli_only")?;
+    let key = fields.key("cli_only");
+    for text in &texts {
+        let words = || text.value.value.split_whitespace();
+        if words().next().is_none() || words().any(|word| word.starts_with('-')) {
+            let problem = Problem::error(format!("`{key}` names something that is no subcommand"))
+                .help("write the words of subcommands, as in \"remote add\"; flags go into `args`");
+            fields.report().add(problem, key.clone(), &text.span);
+        }
+    }
+    Some(texts.into_iter().map(|text| text.value.value.clone()).collect())
 }
 
 fn program(fields: &mut Fields<'_, '_>) -> Option<(Program, String)> {

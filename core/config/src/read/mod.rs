@@ -2,6 +2,7 @@
 
 pub(crate) mod file;
 pub(crate) mod server;
+mod preset;
 mod kind;
 mod access;
 mod authorization;

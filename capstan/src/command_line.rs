@@ -1,0 +1,51 @@
+//! A command-line program as a server: what the configuration says, made ready for the adapter.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use capstan_backend::StdioSettings;
+use capstan_backend::once::Program;
+use capstan_command::{CommandServer, CommandSettings, Preset};
+use capstan_config::CliProgram;
+use capstan_hub::ports::Backend;
+
+/// The most that is kept of what a call prints, in bytes.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+
+/// How much longer an answer can be than what was printed: it has it twice, as JSON.
+const GROWTH: u64 = 4;
+
+/// The server of a program that is started as `settings` say. Nothing is started yet.
+pub(crate) fn server(
+    settings: StdioSettings,
+    cli: &CliProgram,
+    cache: &Path,
+    max_answer: u64,
+) -> Arc<dyn Backend> {
+    let preset = |preset: &capstan_config::Preset| Preset {
+        name: preset.name.clone(),
+        args: preset.args.clone(),
+        description: preset.description.clone(),
+        input_schema: preset.input_schema.clone(),
+    };
+    let output = MAX_OUTPUT.min(max_answer / GROWTH);
+    Arc::new(CommandServer::new(CommandSettings {
+        name: settings.name,
+        program: Program {
+            command: settings.command,
+            environment: settings.environment,
+            secrets: settings.secrets,
+            cwd: settings.cwd,
+            keeper: settings.keeper,
+        },
+        args: settings.args,
+        help: cli.help.clone(),
+        depth: cli.depth,
+        only: cli.only.clone(),
+        presets: cli.presets.iter().map(preset).collect(),
+        startup_timeout: settings.startup_timeout,
+        timeout: settings.timeout,
+        output: usize::try_from(output).unwrap_or(usize::MAX),
+        cache: Some(cache.to_owned()),
+    }))
+}

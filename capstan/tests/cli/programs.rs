@@ -1,0 +1,198 @@
+//! Command-line programs as servers: found, limited, called.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use capstan_testkit::{Ended, World};
+use serde_json::{Value, json};
+
+use crate::stage::{column, ends_with, failure, json, says, with};
+
+/// A program that speaks of itself as kubectl does, and writes down how it is run.
+const KUBECTL: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+printf '%s\037' "$@" >> "$here/runs"; echo >> "$here/runs"
+case "$*" in
+  --help) cat <<'END'
+kubectl controls clusters.
+
+Basic Commands (Beginner):
+  get             Display one or many resources
+  delete          Delete resources
+Troubleshooting and Debugging Commands:
+  describe        Show details of a specific resource
+  logs            Print the logs for a container in a pod
+  exec            Execute a command in a container
+
+Usage:
+  kubectl [flags] [options]
+
+Use "kubectl <command> --help" for more information about a given command.
+Use "kubectl options" for a list of global command-line options (applies to all commands).
+END
+  exit ;;
+  options) printf 'The following options can be passed to any command:\n\n    --kubeconfig='"''"':\n\tPath to the file.\n\n    -n, --namespace='"''"':\n\tThe namespace.\n\n    --token='"''"':\n\tA token.\n'; exit ;;
+  'get --help') printf 'Display one or many resources.\n\nOptions:\n    -A, --all-namespaces=false:\n\tAll of them.\n\n    -o, --output='"''"':\n\tOutput format.\n\nUsage:\n  kubectl get (TYPE [NAME | -l label] | TYPE/NAME ...) [flags] [options]\n'; exit ;;
+  *--help) printf 'Usage:\n  kubectl %s NAME [flags]\n' "$1"; exit ;;
+esac
+printf '%s\n' "$@"
+[ "$1" != logs ] || { echo 'no such pod' >&2; exit 1; }
+"#;
+
+/// A world with programs of its own first in `PATH`.
+struct Scene {
+    world: World,
+}
+
+impl Scene {
+    fn new(world: World) -> Self {
+        let path = world.write("bin/kubectl", KUBECTL);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { world }
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        let mut path = OsString::from(self.world.home().join("bin"));
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        self.world.capstan(words).env("PATH", path).run()
+    }
+
+    #[track_caller]
+    fn tools(&self) -> Vec<String> {
+        column(&json(&ends_with(self.run(&["tools", "--json"]), 0)), "id")
+    }
+
+    fn call(&self, tool: &str, arguments: &Value) -> Ended {
+        self.run(&["call", tool, &arguments.to_string(), "--json"])
+    }
+
+    /// How the program was run: the words of each run.
+    fn runs(&self) -> Vec<Vec<String>> {
+        let text = fs::read_to_string(self.world.home().join("bin/runs")).unwrap_or_default();
+        let words = |run: &str| run.split_terminator('\u{1f}').map(str::to_owned).collect();
+        text.split_terminator("\u{1f}\n").map(|run| words(run)).collect()
+    }
+}
+
+fn avelino(servers: &Value) -> World {
+    let world = World::new();
+    let file = json!({ "mcpServers": servers }).to_string();
+    world.write(world.config().join("mcp/servers.json"), file);
+    world
+}
+
+#[test]
+fn c24_only_the_listed_subcommands_of_a_program_can_be_reached() {
+    let kubectl = json!({ "command": "kubectl", "cli": true, "cli_depth": 2, "cli_only": ["get", "describe", "logs"] });
+    let scene = Scene::new(avelino(&json!({ "kubectl": kubectl })));
+    let expected = ["kubectl__kubectl_get", "kubectl__kubectl_describe", "kubectl__kubectl_logs"];
+    assert_eq!(scene.tools(), expected);
+
+    let told = ends_with(scene.call(expected[0], &json!({ "type": "pods", "output": "wide", "namespace": "a" })), 0);
+    let stdout = json(&told)["structuredContent"]["stdout"].clone();
+    assert_eq!(stdout, json!("get\n--output=wide\n--namespace=a\n--\npods\n"));
+
+    for arguments in [
+        json!({ "type": "pods", "args": ["delete"] }),
+        json!({ "type": "pods", "delete": "pods" }),
+        json!({ "type": "pods", "kubeconfig": "/tmp/other" }),
+        json!({ "type": "pods", "token": "x" }),
+        json!({ "type": "pods", "all_namespaces": "--; kubectl delete pods" }),
+        json!({ "type": ["delete", "pods"] }),
+    ] {
+        assert_eq!(scene.call(expected[0], &arguments).status, Some(2), "{arguments}");
+    }
+    for value in ["delete", "--", "-- delete", "; kubectl delete pods", "$(kubectl delete pods)", "\ndelete"] {
+        ends_with(scene.call(expected[0], &json!({ "type": value, "name": [value], "output": value })), 0);
+    }
+    for tool in ["kubectl__kubectl_delete", "kubectl__delete", "kubectl__kubectl_get delete", "kubectl__kubectl_exec"] {
+        assert_eq!(scene.call(tool, &json!({})).status, Some(4), "{tool}");
+    }
+    let first: Vec<String> = scene.runs().into_iter().filter_map(|run| run.into_iter().next()).collect();
+    assert!(!first.is_empty());
+    let known = ["--help", "options", "get", "describe", "logs"];
+    assert!(first.iter().all(|word| known.contains(&word.as_str())), "{first:?}");
+}
+
+#[test]
+fn c25_idle_times_are_adaptive_within_limits_never_or_fixed() {
+    let world = avelino(&json!({
+        "slack": { "command": "x", "idle_timeout": "adaptive", "min_idle_timeout": "30s", "max_idle_timeout": "5m" },
+        "sentry": { "url": "https://example.com/mcp", "idle_timeout": "never" },
+        "github": { "command": "x", "idle_timeout": "2m" },
+    }));
+    let shown = ends_with(world.capstan(["config", "show"]).run(), 0).stdout;
+    for (key, value) in [
+        ("slack.idle_timeout", "\"adaptive\""),
+        ("slack.min_idle_timeout", "\"30s\""),
+        ("slack.max_idle_timeout", "\"5m\""),
+        ("sentry.idle_timeout", "\"never\""),
+        ("github.idle_timeout", "\"2m\""),
+    ] {
+        let line = shown.lines().find(|line| line.contains(key)).unwrap_or_default();
+        says(line, value);
+    }
+}
+
+#[test]
+fn a_program_is_added_and_called_and_its_failure_is_an_answer() {
+    let scene = Scene::new(with("[permissions]\nallow = [\"*\"]\n"));
+    ends_with(scene.run(&["add", "-s", "user", "-t", "cli", "k", "kubectl"]), 0);
+    says(&crate::stage::user_config(&scene.world), "type = \"cli\"");
+    assert_eq!(scene.tools().len(), 5);
+    let asked = scene.runs().len();
+    assert_eq!(scene.tools().len(), 5);
+    assert_eq!(scene.runs().len(), asked, "what was found is kept");
+
+    let told = ends_with(scene.call("k__kubectl_logs", &json!({ "name": "-x" })), 1);
+    let told = json(&told);
+    assert_eq!(told["isError"], json!(true));
+    let expected = json!({ "exitCode": 1, "stdout": "logs\n--\n-x\n", "stderr": "no such pod\n" });
+    assert_eq!(told["structuredContent"], expected);
+    let row = crate::stage::row(&json(&scene.run(&["list", "--json"])), "name", "k");
+    assert_eq!((&row["transport"], &row["state"], &row["tools"]), (&json!("cli"), &json!("connected"), &json!(5)));
+}
+
+#[test]
+fn a_list_of_tools_replaces_what_would_be_found() {
+    let tools = r#"tools = [{ name = "pods", args = ["get", "pods"], description = "Lists pods", input_schema = { properties = { namespace = { type = "string" } } } }]"#;
+    let scene = Scene::new(with(&format!("[permissions]\nallow = [\"*\"]\n\n[servers.k]\ncommand = \"kubectl\"\ncli = true\n{tools}\n")));
+    assert_eq!(scene.tools(), ["k__pods"]);
+    assert!(scene.runs().is_empty(), "{:?}", scene.runs());
+    let told = ends_with(scene.call("k__pods", &json!({ "namespace": "--token=x" })), 0);
+    assert_eq!(json(&told)["structuredContent"]["stdout"], json!("get\npods\n--namespace=--token=x\n"));
+    assert_eq!(scene.call("k__pods", &json!({ "all": true })).status, Some(2));
+}
+
+#[test]
+fn what_the_configuration_says_of_a_program_must_make_sense() {
+    for (keys, piece) in [
+        ("cli_only = [\"get\", \"--exec\"]", "names something that is no subcommand"),
+        ("cli_only = [\"\"]", "names something that is no subcommand"),
+        ("tools = [\"get\"]", "must be a table"),
+        ("tools = [{ args = [\"get\"] }]", "has no `name`"),
+        ("tools = [{ name = \"a b\" }]", "has no `name`"),
+        ("tools = [{ name = \"a\", argz = [] }]", "is not a known key"),
+        ("tools = [{ name = \"a\" }, { name = \"a\" }]", "two tools called `a`"),
+        ("tools = { a = {} }", "does not enforce"),
+    ] {
+        let scene = Scene::new(with(&format!("[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n{keys}\n")));
+        let ended = scene.run(&["tools", "k"]);
+        assert_ne!(ended.status, Some(0), "{keys}");
+        says(&ended.stderr, piece);
+        assert!(scene.runs().is_empty(), "{keys}");
+    }
+    let stdio = Scene::new(with("[servers.k]\ncommand = \"kubectl\"\ntools = [{ name = \"a\" }]\n"));
+    says(&stdio.run(&["tools", "k"]).stderr, "means nothing to a stdio server");
+}
+
+#[test]
+fn a_program_that_is_not_listed_is_never_started() {
+    let scene = Scene::new(with("[mcp]\nallowed_commands = [\"npx\"]\n\n[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n"));
+    let ended = scene.call("k__kubectl_get", &json!({ "type": "pods" }));
+    assert_eq!(ended.status, Some(6));
+    says(&failure(&ended).1, "mcp.allowed_commands");
+    assert!(scene.runs().is_empty());
+}
