@@ -24,6 +24,7 @@ use futures::future::{join, join_all};
 use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
+use crate::policy;
 use crate::telemetry::Telemetry;
 use crate::world::World;
 
@@ -62,7 +63,11 @@ pub(crate) async fn serve(
     let mut controlled = desks::open(world, &hub.approvals);
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
-    tokio::spawn(async move { warming.warm_up().await });
+    let whole = Arc::clone(&hub);
+    tokio::spawn(async move {
+        warming.warm_up().await;
+        policy::tell_unmatched(&whole).await;
+    });
     let required = tokio::select! {
         biased;
         () = &mut stop => Ok(()),

@@ -4,6 +4,7 @@
 //! (64 hex digits) followed by this line's own bytes as they are without the member `hash`.
 
 use capstan_hub::{Entry, Outcome};
+use capstan_model::Binding;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -63,6 +64,9 @@ pub struct Row {
     /// The caller's roles, where there are any; rules look at them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
+    /// Whether access rules bind the caller.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bound: bool,
     /// How the call ended; in a [`BREAK`], the kind of damage.
     pub outcome: String,
     /// The error code, where the call failed.
@@ -140,6 +144,7 @@ impl Row {
             approval: entry.approval.map(|ground| ground.as_str().to_owned()),
             arguments: text(&entry.arguments),
             roles: roles(&entry.caller.roles),
+            bound: entry.caller.binding == Binding::Access,
             code: entry.outcome.code().map(|code| code.as_str().to_owned()),
             duration_ms: u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
             request_bytes: entry.request_bytes as u64,
@@ -224,6 +229,7 @@ impl Row {
             approval: None,
             arguments: None,
             roles: Vec::new(),
+            bound: false,
             outcome: outcome.to_owned(),
             code: None,
             duration_ms: 0,

@@ -25,6 +25,7 @@ mod packages;
 mod programs;
 mod audit;
 mod doctor;
+mod engines;
 mod why;
 mod policy;
 mod classify;

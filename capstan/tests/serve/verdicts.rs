@@ -27,6 +27,7 @@ fn rules(default: &str) -> World {
     with(&format!(
         "[permissions]\n{default}\nallow = [\"echo\"]\nask = [\"add\"]\n\
          deny = [\"*crash*\", \"echo:text=secret*\"]\n\n[audit]\narguments = \"redacted\"\n\n\
+         [gateway]\napproval_wait = \"0s\"\n\n\
          {}hide = [\"weird\"]\neffect = {{ read = [\"env\"], write = [\"count\"] }}\n",
         fixture("f", &[])
     ))

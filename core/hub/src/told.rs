@@ -116,7 +116,8 @@ impl Door {
         let usual = match self {
             Self::Cli => Caller::operator(Front::Cli),
             Self::Terminal => Caller::operator(Front::Terminal),
-            Self::Gateway | Self::Stdio => Caller::anonymous(),
+            Self::Gateway => Caller::remote("anonymous", Vec::new()),
+            Self::Stdio => Caller::anonymous(),
         };
         let subject = subject.map_or_else(|| usual.subject.clone(), ToOwned::to_owned);
         Caller { subject, roles, ..usual }

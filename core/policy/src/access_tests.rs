@@ -1,10 +1,11 @@
 //! Tables of grants and what they say.
 
-use capstan_model::Front;
+use capstan_model::{Front, ItemId};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::glob::Glob;
 use crate::pattern::spellings;
 
 use Strictness::{Strict, Usual};
@@ -65,7 +66,11 @@ fn ruling(access: &Access, caller: &Caller, item: &Item<'_>) -> Ruling {
     let id = ItemId { server: server.parse().unwrap(), item: name.to_owned() };
     let names = spellings(&id, server);
     let (kind, effect) = (item.kind, item.effect);
-    access.rule_on(&Wanted { caller, id: &id, kind, effect, names: &names }, &mut |_, _| {})
+    let wanted = Wanted { caller, id: &id, kind, effect, names: &names };
+    let ruling = access.rule_on(&wanted, &mut |_, _| {});
+    let refused = (ruling.verdict == Verdict::Deny).then(|| ruling.clone());
+    assert_eq!(access.refusal(&wanted), refused, "looked up, and looked at one by one");
+    ruling
 }
 
 fn says(access: &Access, caller: &Caller, item: &Item<'_>) -> (Verdict, String) {

@@ -1,5 +1,7 @@
 //! Rules that look at arguments: which of them could still decide about a call.
 
+use std::slice::from_ref;
+
 use capstan_model::Verdict;
 
 use crate::decide::{Asked, Policy, Step};
@@ -8,6 +10,15 @@ use crate::permission::{Question, Rule, RuleList};
 
 /// Engines that look at no arguments: what they deny, no arguments bring back.
 const WITHOUT_ARGUMENTS: [&str; 2] = ["exposure", "access"];
+
+/// How far a walk along rules has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    /// To a rule that speaks whatever the arguments are.
+    Rule,
+    /// To the end.
+    End,
+}
 
 /// One list of rules with what they say.
 type Stage<'a> = (Verdict, &'a [Rule]);
@@ -55,27 +66,32 @@ impl Policy {
             now: asked.now,
         };
         let mut found = Vec::new();
-        reached(&question, "tool_policy", &by_tool_policy, &mut found);
-        reached(&question, "permissions", &by_permissions, &mut found);
+        let ordered = self.authorization.iter().map(|one| (one.verdict, from_ref(&one.rule)));
+        // Ordered rules come behind the lists, where those say nothing.
+        if reached(&question, "tool_policy", by_tool_policy, &mut found) == Reached::End {
+            reached(&question, "authorization", ordered, &mut found);
+        }
+        reached(&question, "permissions", by_permissions, &mut found);
         found
     }
 }
 
 /// Adds the rules with matchers up to the first that speaks of the call in any case.
-fn reached(
+fn reached<'a>(
     question: &Question<'_>,
     engine: &'static str,
-    stages: &[Stage<'_>],
+    stages: impl IntoIterator<Item = Stage<'a>>,
     found: &mut Vec<Step>,
-) {
+) -> Reached {
     for (verdict, rules) in stages {
         for rule in rules.iter().filter(|rule| rule.speaks_of(question, Verdict::Ask)) {
             if !rule.pattern.has_matchers() {
-                return;
+                return Reached::Rule;
             }
-            found.push(Step { engine, rule: rule.to_string(), verdict: Some(*verdict) });
+            found.push(Step { engine, rule: rule.to_string(), verdict: Some(verdict) });
         }
     }
+    Reached::End
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use capstan_model::{Caller, ErrorCode, Front, Kind};
 
 use crate::world::{World, entry};
 
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 22] = [
     "seq",
     "time",
     "caller",
@@ -26,6 +26,7 @@ const FIELDS: [&str; 21] = [
     "rule",
     "approval",
     "roles",
+    "bound",
     "outcome",
     "code",
     "duration_ms",
@@ -42,7 +43,7 @@ fn a_line_has_these_fields_in_this_order_and_no_others() {
     let (open, seal) = line.split_once(r#","prev""#).unwrap();
     assert_eq!(
         open,
-        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"planner","client":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","roles":["deployers"],"outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
+        r#"{"seq":1,"time":"1970-01-01T00:00:01.005Z","caller":"ci","caller_id":"planner","client":"some-client/1.0","front":"gateway","server":"linear","item":"tool_1","kind":"tool","effect":"write","verdict":"ask","rule":"permissions.ask: *","approval":"asked","roles":["deployers"],"bound":true,"outcome":"answered","code":null,"duration_ms":12,"request_bytes":17,"answer_bytes":4711"#
     );
     assert!(seal.starts_with(&format!(r#":"{}","hash":""#, "0".repeat(64))), "{seal}");
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
@@ -62,7 +63,7 @@ fn what_is_not_known_is_null_and_not_left_out() {
     let line = world.lines().remove(0);
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line).unwrap();
     // A caller without roles or a client has none written, as in logs of older versions.
-    let fields = FIELDS.into_iter().filter(|field| !["roles", "client"].contains(field));
+    let fields = FIELDS.into_iter().filter(|field| !["roles", "client", "bound"].contains(field));
     assert_eq!(object.keys().collect::<Vec<_>>(), fields.collect::<Vec<_>>());
     for field in ["caller_id", "server", "rule", "effect", "verdict", "approval"] {
         assert!(object[field].is_null(), "{field}");
