@@ -127,14 +127,22 @@ impl Evidence {
                 Some(Writes),
             ) => Verdict::write(60),
 
-            (Said::Nothing, Some(Reads)) => self.read(70),
-            (Said::Nothing, Some(Looks)) => self.read(60),
-            (Said::Nothing, Some(Writes)) => Verdict::write(85),
-            (Said::Nothing, Some(Acts)) | (Said::Odd, Some(Writes)) => Verdict::write(70),
-            (Said::Nothing, Some(Thing)) => Verdict::write(55),
-            (Said::Nothing, Some(Computes | Pictures)) => self.computed(),
-            (Said::Nothing, Some(Brings) | None) => self.unknown(),
+            (Said::Nothing, _) => self.weigh_nameless(does),
+            (Said::Odd, Some(Writes)) => Verdict::write(70),
             (Said::Odd, _) => self.unknown(),
+        }
+    }
+
+    /// The name has no verb, so the description decides.
+    fn weigh_nameless(&self, does: Option<Does>) -> Verdict {
+        match does {
+            Some(Does::Reads) => self.read(70),
+            Some(Does::Looks) => self.read(60),
+            Some(Does::Writes) => Verdict::write(85),
+            Some(Does::Acts) => Verdict::write(70),
+            Some(Does::Thing) => Verdict::write(55),
+            Some(Does::Computes | Does::Pictures) => self.computed(),
+            Some(Does::Brings) | None => self.unknown(),
         }
     }
 
