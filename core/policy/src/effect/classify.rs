@@ -127,14 +127,14 @@ impl Evidence {
                 Some(Writes),
             ) => Verdict::write(60),
 
-            (Said::Nothing, _) => self.weigh_description(does),
+            (Said::Nothing, _) => self.weigh_nameless(does),
             (Said::Odd, Some(Writes)) => Verdict::write(70),
             (Said::Odd, _) => self.unknown(),
         }
     }
 
-    /// What the description says where the name says nothing.
-    fn weigh_description(&self, does: Option<Does>) -> Verdict {
+    /// The name has no verb, so the description decides.
+    fn weigh_nameless(&self, does: Option<Does>) -> Verdict {
         match does {
             Some(Does::Reads) => self.read(70),
             Some(Does::Looks) => self.read(60),
