@@ -47,7 +47,8 @@ pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
     }
     let is_socket = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("gateway-") && name.ends_with(".sock")
+        let process = name.strip_prefix("gateway-").and_then(|rest| rest.strip_suffix(".sock"));
+        process.is_some()
     };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map_while(Result::ok).map(|entry| entry.path());

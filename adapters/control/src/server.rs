@@ -227,7 +227,12 @@ impl From<AnswerError> for Fault {
     fn from(error: AnswerError) -> Self {
         let code = match error {
             AnswerError::Unknown { .. } => UNKNOWN_QUESTION,
-            _ => NOT_TAKEN,
+            AnswerError::AsksEveryTime { .. }
+            | AnswerError::NoRule(_)
+            | AnswerError::NotSaved(_)
+            | AnswerError::NowhereToSave
+            | AnswerError::Store(_)
+            | _ => NOT_TAKEN,
         };
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);

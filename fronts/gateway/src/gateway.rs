@@ -105,14 +105,12 @@ impl Gateway {
     }
 
     pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
-        match &party.session {
-            Some(session) => Arc::clone(session),
-            None => {
-                let Caller { subject, caller_id, .. } = &*party.caller;
-                let begin = || self.hub.session();
-                self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)
-            }
+        if let Some(session) = &party.session {
+            return Arc::clone(session);
         }
+        let Caller { subject, caller_id, .. } = &*party.caller;
+        let begin = || self.hub.session();
+        self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)
     }
 
     /// Whether there is a server of that name.
