@@ -131,7 +131,8 @@ fn requests_run_side_by_side_and_one_that_is_cancelled_is_not_answered() {
 
 #[test]
 fn a_caller_without_a_rule_may_read_and_is_written_down_as_anonymous() {
-    let world = with(&fixture("f", &[]));
+    let hasty = "[gateway]\napproval_wait = \"0s\"\n\n";
+    let world = with(&format!("{hasty}{}", fixture("f", &[])));
     let mut gateway = Gateway::start(&world, "");
     gateway.initialize("2025-06-18");
     let call = json!({ "name": "f__echo", "arguments": { "text": "hi" } });

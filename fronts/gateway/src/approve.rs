@@ -140,7 +140,7 @@ mod tests {
             r#"["once","arguments","tool","server_reads","server","always"]"#
         );
         let message = object::get_string(&form(&question(all())), "message").unwrap();
-        assert!(message.contains(r#"`write` of the server `files`"#), "{message}");
+        assert!(message.contains("`write` of the server `files`"), "{message}");
         assert!(message.contains(r#"{"path":"x","token":"***"}"#), "{message}");
     }
 

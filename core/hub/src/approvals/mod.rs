@@ -113,7 +113,7 @@ impl Approvals {
         }
         let asked = others.shells.clock.monotonic();
         let Some(waiting) = others.desk.open(&question, binding, session, asked) else {
-            warn!("too many questions are open; only the client itself is asked");
+            say_full();
             let approval = operator.approve(&question).await;
             return self.settle(session, &question, approval, operator).await.into();
         };
@@ -269,7 +269,14 @@ fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Durati
         caller.subject,
         effect.as_str(),
     );
-    operator.told(&format!("{what}: `{item}` (question {id})"));
+    // One that is refused at once learns it from the refusal.
+    if !left.is_zero() {
+        operator.told(&format!("{what}: `{item}` (question {id})"));
+    }
+}
+
+fn say_full() {
+    warn!("too many questions are open; only the client itself is asked");
 }
 
 /// Says what is wrong with the store. Whoever can be asked is asked all the same.

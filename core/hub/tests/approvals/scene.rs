@@ -142,10 +142,10 @@ impl Scene {
 
 impl Kept {
     fn check(&self) -> Result<(), StoreError> {
-        match self.broken.load(Ordering::Relaxed) {
-            true => Err(StoreError { what: "the database is locked".to_owned(), cause: None }),
-            false => Ok(()),
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(StoreError { what: "the database is locked".to_owned(), cause: None });
         }
+        Ok(())
     }
 }
 
