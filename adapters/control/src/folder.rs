@@ -46,14 +46,9 @@ pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let is_socket = |path: &PathBuf| {
-<<<<<<< HEAD
-        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("gateway-") && path.extension().is_some_and(|end| end == "sock")
-=======
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let process = name.strip_prefix("gateway-").and_then(|rest| rest.strip_suffix(".sock"));
         process.is_some()
->>>>>>> approvals
     };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map_while(Result::ok).map(|entry| entry.path());

@@ -225,20 +225,8 @@ fn invalid(message: &str) -> Fault {
 
 impl From<AnswerError> for Fault {
     fn from(error: AnswerError) -> Self {
-<<<<<<< HEAD
         let is_unknown = matches!(error, AnswerError::Unknown { .. });
         let code = if is_unknown { UNKNOWN_QUESTION } else { NOT_TAKEN };
-=======
-        let code = match error {
-            AnswerError::Unknown { .. } => UNKNOWN_QUESTION,
-            AnswerError::AsksEveryTime { .. }
-            | AnswerError::NoRule(_)
-            | AnswerError::NotSaved(_)
-            | AnswerError::NowhereToSave
-            | AnswerError::Store(_)
-            | _ => NOT_TAKEN,
-        };
->>>>>>> approvals
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(next) = cause {

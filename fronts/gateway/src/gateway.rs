@@ -118,7 +118,6 @@ impl Gateway {
         Party::new(caller, None, view)
     }
 
-<<<<<<< HEAD
     /// What the quota of a party counts for; `client` is the name of its client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<&str>) -> Arc<Session> {
         if let Some(session) = &party.session {
@@ -126,15 +125,6 @@ impl Gateway {
         }
         let begin = || self.hub.session();
         self.conversations.of(&party.caller.subject, client, self.now(), begin)
-=======
-    pub(crate) fn session_of(&self, party: &Party) -> Arc<Session> {
-        if let Some(session) = &party.session {
-            return Arc::clone(session);
-        }
-        let Caller { subject, caller_id, .. } = &*party.caller;
-        let begin = || self.hub.session();
-        self.conversations.of(subject, caller_id.as_deref(), self.now(), begin)
->>>>>>> approvals
     }
 
     /// Whether there is a server of that name.
