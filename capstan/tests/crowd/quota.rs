@@ -13,8 +13,7 @@ use crate::stage::{Gateway, LIMIT, fixture};
 /// A gateway with a quota, and a server that writes down what reaches it.
 struct Scene {
     traces: World,
-    _world: World,
-    _gateway: Gateway,
+    _alive: (World, Gateway),
     address: String,
 }
 
@@ -36,8 +35,8 @@ impl Scene {
         let trace = traces.home().join("trace");
         let quota = format!("[tools]\nmax_tool_calls_per_session = {quota}\n\n");
         let server = fixture("s", &["--trace", trace.to_str().unwrap()]);
-        let (_world, _gateway, address) = gateway(&format!("{quota}{server}"));
-        Self { traces, _world, _gateway, address }
+        let (world, gateway, address) = gateway(&format!("{quota}{server}"));
+        Self { traces, _alive: (world, gateway), address }
     }
 
     /// Has all clients make `rounds` times so many calls `at_once`.

@@ -128,6 +128,18 @@ fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions() {
     assert_eq!(told[1], json!(["f", greeting, "resource", subscribe, null]));
 }
 
+#[test]
+fn what_a_modern_client_listens_to_is_written_down_too() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut gateway = Gateway::start(&world, "");
+    let wanted = json!({ "resourceSubscriptions": ["fixture://greeting"] });
+    gateway.send(&request("subscriptions/listen", &modern(json!({ "notifications": wanted }))));
+    assert!(gateway.hear()["method"].is_string(), "it is told what was understood");
+    let rows = rows(&world, 1);
+    let told = json!([rows[0]["item"], rows[0]["method"], rows[0]["client"]]);
+    assert_eq!(told, json!(["fixture://greeting", "subscriptions/listen", "test/1"]));
+}
+
 /// A gateway whose log cannot be written: a folder is in its place.
 #[track_caller]
 fn block(world: &World) {

@@ -123,11 +123,13 @@ impl Rates {
         if counters.len() < MAX_COUNTERS {
             return;
         }
-        let mut used: Vec<Duration> = counters.values().map(Counter::last_used).collect();
+        let by_use = counters.iter().map(|(key, counter)| (counter.last_used(), key.clone()));
+        let mut by_use: Vec<(Duration, Key)> = by_use.collect();
         // A tenth at once, so that not every new caller costs a look at all others.
-        let (_, oldest, _) = used.select_nth_unstable(MAX_COUNTERS / 10);
-        let oldest = *oldest;
-        counters.retain(|_, counter| counter.last_used() > oldest);
+        by_use.select_nth_unstable(MAX_COUNTERS / 10);
+        for (_, key) in by_use.into_iter().take(MAX_COUNTERS / 10) {
+            counters.remove(&key);
+        }
     }
 }
 

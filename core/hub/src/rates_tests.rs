@@ -110,6 +110,8 @@ fn only_so_many_counters_are_kept_and_those_in_use_stay() {
     }
     let newest = (keys - 1).to_string();
     assert!(asks(&rates, &newest, at(1)).is_err());
+    let kept = rates.counters.lock().unwrap().len();
+    assert!(kept >= MAX_COUNTERS * 9 / 10, "no more go than must: {kept}");
 }
 
 #[test]
