@@ -97,9 +97,10 @@ impl Face {
         let Some(origin) = self.guard.named_origin(&head) else {
             return self.route(head, incoming).await;
         };
-        let mut response = match cors::is_preflight(&head) {
-            true => cors::preflight(&head),
-            false => self.route(head, incoming).await,
+        let mut response = if cors::is_preflight(&head) {
+            cors::preflight(&head)
+        } else {
+            self.route(head, incoming).await
         };
         cors::admit(&mut response, origin);
         response
