@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
-use capstan_hub::ports::AuditLog;
+use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{join, join_all};
 
@@ -36,6 +37,9 @@ const DRAIN: Duration = Duration::from_secs(8);
 
 /// How often it is looked how the servers are.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// Says that clients can come in.
+type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
@@ -59,7 +63,6 @@ pub(crate) async fn serve(
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
-    let watched = watch(&hub);
     let mut controlled = desks::open(world, &hub.approvals);
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
@@ -68,16 +71,31 @@ pub(crate) async fn serve(
         warming.warm_up().await;
         policy::tell_unmatched(&whole).await;
     });
-    let required = tokio::select! {
-        biased;
-        () = &mut stop => Ok(()),
-        required = require(&hub, &loaded.config) => required,
+    let result = match required(&hub, &loaded.config, &mut stop).await {
+        Ok(ControlFlow::Continue(())) => run(gateway, bound, &hub, (stop, ready)).await,
+        Ok(ControlFlow::Break(())) => Ok(()),
+        Err(failure) => Err(failure),
     };
-    if required.is_err() {
-        hub.close().await;
-        return required;
+    controlled.shutdown().await;
+    // At the same time, and beside the runtime: neither has time to wait for the other.
+    let told = tokio::task::spawn_blocking(move || telemetry.end());
+    let ((), told) = tokio::join!(hub.close(), told);
+    drop((told, counted));
+    if let Some(audit) = audit {
+        audit.close();
     }
-    let result = match bound {
+    result
+}
+
+/// Serves clients until it is told to stop, or until the only one is gone.
+async fn run<'a>(
+    gateway: Arc<Gateway>,
+    bound: Option<Bound>,
+    hub: &Arc<Hub>,
+    (stop, ready): (BoxFuture<'a, ()>, Announce<'a>),
+) -> Result<(), Failure> {
+    let watched = watch(hub);
+    match bound {
         None => {
             let streams = stdio::streams::standard();
             // Whoever started us: they may do what the operator's rules let a client do.
@@ -92,7 +110,7 @@ pub(crate) async fn serve(
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
-            let announced = ready(Ready { hub: Arc::clone(&hub), url, exposed });
+            let announced = ready(Ready { hub: Arc::clone(hub), url, exposed });
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
@@ -100,19 +118,22 @@ pub(crate) async fn serve(
             }
             Ok(())
         }
-    };
-    controlled.shutdown().await;
-    // At the same time, and beside the runtime: neither has time to wait for the other.
-    let told = tokio::task::spawn_blocking(move || telemetry.end());
-    let ((), told) = tokio::join!(hub.close(), told);
-    drop((told, counted));
-    if let Some(audit) = audit {
-        audit.close();
     }
-    result
 }
 
-/// Waits for the servers without which there is no point in serving.
+/// Waits for the servers without which there is no point in serving, unless it is told to stop.
+async fn required(
+    hub: &Hub,
+    config: &Config,
+    stop: &mut BoxFuture<'_, ()>,
+) -> Result<ControlFlow<()>, Failure> {
+    tokio::select! {
+        biased;
+        () = stop => Ok(ControlFlow::Break(())),
+        required = require(hub, config) => required.map(ControlFlow::Continue),
+    }
+}
+
 async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
     let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
         entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
@@ -173,7 +194,9 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, F
                 Some("ports below 1024 are for those who run the machine; take a higher one")
             }
             HttpError::Bind { .. } => Some("`--http :0` picks a port that is free"),
-            _ => None,
+            HttpError::Exposed(_) | HttpError::Pem { .. } | HttpError::Certificate { .. } | _ => {
+                None
+            }
         };
         let failure = invalid(&anyhow::Error::new(error));
         match hint {

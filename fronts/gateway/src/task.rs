@@ -123,8 +123,8 @@ impl Gateway {
             ("taskId", &compose::string(&task.own)),
             ("inputResponses", &compose::object(&declined)),
         ]);
-        let person: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
-        if let Err(error) = self.hub.task(&task.server, "tasks/update", params, person).await {
+        let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
+        if let Err(error) = self.hub.task(&task.server, "tasks/update", params, by).await {
             tracing::debug!(server = %task.server, %error, "a task was not told no");
         }
         let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
