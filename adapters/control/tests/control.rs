@@ -44,7 +44,7 @@ async fn folder_and_socket_are_closed_to_others_and_the_socket_goes_with_its_gat
     let home = TempDir::new().unwrap();
     let folder = home.path().join("run/capstan");
     let mut tasks = gateway(&folder);
-    let found = find(&[folder.clone()]);
+    let found = find(std::slice::from_ref(&folder));
     assert_eq!(found.len(), 1);
     assert_eq!((mode(&folder), mode(found[0].path())), (0o700, 0o600));
     assert_eq!(found[0].questions().await.unwrap(), (0, Vec::new()));
