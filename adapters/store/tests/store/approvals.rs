@@ -17,7 +17,7 @@ async fn an_approval_is_taken_once() {
     let given = grant("a");
     assert!(!store.take(&given.binding, now()).await.unwrap());
     store.grant(&given).await.unwrap();
-    assert_eq!(store.list(now(), 10).await.unwrap(), [given.clone()]);
+    assert_eq!(store.list(now(), 10).await.unwrap(), std::slice::from_ref(&given));
     assert!(store.take(&given.binding, now()).await.unwrap());
     assert!(!store.take(&given.binding, now()).await.unwrap());
     assert_eq!(store.list(now(), 10).await.unwrap(), []);
