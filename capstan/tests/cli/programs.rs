@@ -12,7 +12,7 @@ use crate::stage::{column, ends_with, failure, json, says, with};
 /// A program that speaks of itself as kubectl does, and writes down how it is run.
 const KUBECTL: &str = r#"#!/bin/sh
 here=$(dirname "$0")
-printf '%s\037' "$@" >> "$here/runs"; echo >> "$here/runs"
+{ printf '%s\037' "$@"; printf '\036'; } >> "$here/runs"
 case "$*" in
   --help) cat <<'END'
 kubectl controls clusters.
@@ -72,7 +72,7 @@ impl Scene {
     fn runs(&self) -> Vec<Vec<String>> {
         let text = fs::read_to_string(self.world.home().join("bin/runs")).unwrap_or_default();
         let words = |run: &str| run.split_terminator('\u{1f}').map(str::to_owned).collect();
-        text.split_terminator("\u{1f}\n").map(|run| words(run)).collect()
+        text.split_terminator('\u{1e}').map(words).collect()
     }
 }
 
@@ -90,7 +90,10 @@ fn c24_only_the_listed_subcommands_of_a_program_can_be_reached() {
     let expected = ["kubectl__kubectl_get", "kubectl__kubectl_describe", "kubectl__kubectl_logs"];
     assert_eq!(scene.tools(), expected);
 
-    let told = ends_with(scene.call(expected[0], &json!({ "type": "pods", "output": "wide", "namespace": "a" })), 0);
+    let told = ends_with(
+        scene.call(expected[0], &json!({ "type": "pods", "output": "wide", "namespace": "a" })),
+        0,
+    );
     let stdout = json(&told)["structuredContent"]["stdout"].clone();
     assert_eq!(stdout, json!("get\n--output=wide\n--namespace=a\n--\npods\n"));
 
@@ -104,13 +107,24 @@ fn c24_only_the_listed_subcommands_of_a_program_can_be_reached() {
     ] {
         assert_eq!(scene.call(expected[0], &arguments).status, Some(2), "{arguments}");
     }
-    for value in ["delete", "--", "-- delete", "; kubectl delete pods", "$(kubectl delete pods)", "\ndelete"] {
-        ends_with(scene.call(expected[0], &json!({ "type": value, "name": [value], "output": value })), 0);
+    for value in
+        ["delete", "--", "-- delete", "; kubectl delete pods", "$(kubectl delete pods)", "\ndelete"]
+    {
+        ends_with(
+            scene.call(expected[0], &json!({ "type": value, "name": [value], "output": value })),
+            0,
+        );
     }
-    for tool in ["kubectl__kubectl_delete", "kubectl__delete", "kubectl__kubectl_get delete", "kubectl__kubectl_exec"] {
+    for tool in [
+        "kubectl__kubectl_delete",
+        "kubectl__delete",
+        "kubectl__kubectl_get delete",
+        "kubectl__kubectl_exec",
+    ] {
         assert_eq!(scene.call(tool, &json!({})).status, Some(4), "{tool}");
     }
-    let first: Vec<String> = scene.runs().into_iter().filter_map(|run| run.into_iter().next()).collect();
+    let first: Vec<String> =
+        scene.runs().into_iter().filter_map(|run| run.into_iter().next()).collect();
     assert!(!first.is_empty());
     let known = ["--help", "options", "get", "describe", "logs"];
     assert!(first.iter().all(|word| known.contains(&word.as_str())), "{first:?}");
@@ -152,17 +166,25 @@ fn a_program_is_added_and_called_and_its_failure_is_an_answer() {
     let expected = json!({ "exitCode": 1, "stdout": "logs\n--\n-x\n", "stderr": "no such pod\n" });
     assert_eq!(told["structuredContent"], expected);
     let row = crate::stage::row(&json(&scene.run(&["list", "--json"])), "name", "k");
-    assert_eq!((&row["transport"], &row["state"], &row["tools"]), (&json!("cli"), &json!("connected"), &json!(5)));
+    assert_eq!(
+        (&row["transport"], &row["state"], &row["tools"]),
+        (&json!("cli"), &json!("connected"), &json!(5))
+    );
 }
 
 #[test]
 fn a_list_of_tools_replaces_what_would_be_found() {
     let tools = r#"tools = [{ name = "pods", args = ["get", "pods"], description = "Lists pods", input_schema = { properties = { namespace = { type = "string" } } } }]"#;
-    let scene = Scene::new(with(&format!("[permissions]\nallow = [\"*\"]\n\n[servers.k]\ncommand = \"kubectl\"\ncli = true\n{tools}\n")));
+    let scene = Scene::new(with(&format!(
+        "[permissions]\nallow = [\"*\"]\n\n[servers.k]\ncommand = \"kubectl\"\ncli = true\n{tools}\n"
+    )));
     assert_eq!(scene.tools(), ["k__pods"]);
     assert!(scene.runs().is_empty(), "{:?}", scene.runs());
     let told = ends_with(scene.call("k__pods", &json!({ "namespace": "--token=x" })), 0);
-    assert_eq!(json(&told)["structuredContent"]["stdout"], json!("get\npods\n--namespace=--token=x\n"));
+    assert_eq!(
+        json(&told)["structuredContent"]["stdout"],
+        json!("get\npods\n--namespace=--token=x\n")
+    );
     assert_eq!(scene.call("k__pods", &json!({ "all": true })).status, Some(2));
 }
 
@@ -178,19 +200,24 @@ fn what_the_configuration_says_of_a_program_must_make_sense() {
         ("tools = [{ name = \"a\" }, { name = \"a\" }]", "two tools called `a`"),
         ("tools = { a = {} }", "does not enforce"),
     ] {
-        let scene = Scene::new(with(&format!("[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n{keys}\n")));
+        let scene = Scene::new(with(&format!(
+            "[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n{keys}\n"
+        )));
         let ended = scene.run(&["tools", "k"]);
         assert_ne!(ended.status, Some(0), "{keys}");
         says(&ended.stderr, piece);
         assert!(scene.runs().is_empty(), "{keys}");
     }
-    let stdio = Scene::new(with("[servers.k]\ncommand = \"kubectl\"\ntools = [{ name = \"a\" }]\n"));
+    let stdio =
+        Scene::new(with("[servers.k]\ncommand = \"kubectl\"\ntools = [{ name = \"a\" }]\n"));
     says(&stdio.run(&["tools", "k"]).stderr, "means nothing to a stdio server");
 }
 
 #[test]
 fn a_program_that_is_not_listed_is_never_started() {
-    let scene = Scene::new(with("[mcp]\nallowed_commands = [\"npx\"]\n\n[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n"));
+    let scene = Scene::new(with(
+        "[mcp]\nallowed_commands = [\"npx\"]\n\n[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n",
+    ));
     let ended = scene.call("k__kubectl_get", &json!({ "type": "pods" }));
     assert_eq!(ended.status, Some(6));
     says(&failure(&ended).1, "mcp.allowed_commands");
