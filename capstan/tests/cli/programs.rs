@@ -12,7 +12,7 @@ use crate::stage::{column, ends_with, failure, json, says, with};
 /// A program that speaks of itself as kubectl does, and writes down how it is run.
 const KUBECTL: &str = r#"#!/bin/sh
 here=$(dirname "$0")
-printf '%s\037' "$@" >> "$here/runs"; echo >> "$here/runs"
+{ printf '%s\037' "$@"; printf '\036'; } >> "$here/runs"
 case "$*" in
   --help) cat <<'END'
 kubectl controls clusters.
@@ -72,7 +72,7 @@ impl Scene {
     fn runs(&self) -> Vec<Vec<String>> {
         let text = fs::read_to_string(self.world.home().join("bin/runs")).unwrap_or_default();
         let words = |run: &str| run.split_terminator('\u{1f}').map(str::to_owned).collect();
-        text.split_terminator("\u{1f}\n").map(|run| words(run)).collect()
+        text.split_terminator('\u{1e}').map(words).collect()
     }
 }
 

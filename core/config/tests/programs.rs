@@ -17,10 +17,10 @@ fn load_files(files: &[(Scope, &str)]) -> Loaded {
 #[track_caller]
 fn program(loaded: &Loaded) -> &CliProgram {
     assert_eq!(loaded.problems, []);
-    match &loaded.config.servers.values().next().unwrap().status.as_ref().unwrap().kind {
-        Kind::Cli(program) => program,
-        other => panic!("{other:?}"),
-    }
+    let entry = loaded.config.servers.values().next().unwrap();
+    let kind = &entry.status.as_ref().unwrap().kind;
+    let Kind::Cli(program) = kind else { panic!("{kind:?}") };
+    program
 }
 
 #[test]
