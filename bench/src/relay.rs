@@ -5,12 +5,10 @@
 //! in between, and the pipes, are not counted.
 
 use std::hint::black_box;
-use std::io;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use capstan_testkit::process;
 use capstan_wire::{Message, Reply, compose, object};
 use clap::ValueEnum;
 use rmcp::model::{
@@ -18,6 +16,8 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::json;
+
+use crate::count;
 
 /// Sizes of the answer's text, in bytes.
 const SIZES: [usize; 3] = [100, 64 * 1024, 1024 * 1024];
@@ -147,34 +147,11 @@ fn typed(exchange: &Exchange, id: u32) -> anyhow::Result<Passed> {
 fn instructions(program: &Path, way: &str, size: usize) -> anyhow::Result<u64> {
     let few = u32::try_from(2 * 1024 * 1024 / size)?.clamp(2, 400);
     let many = 3 * few;
-    let (short, long) = (count(program, way, size, few)?, count(program, way, size, many)?);
+    let words =
+        |times: u32| ["relay".to_owned(), way.to_owned(), size.to_string(), times.to_string()];
+    let short = count::instructions(program, &words(few))?;
+    let long = count::instructions(program, &words(many))?;
     Ok(long.saturating_sub(short) / u64::from(many - few))
-}
-
-/// Instructions of a whole run.
-fn count(program: &Path, way: &str, size: usize, times: u32) -> anyhow::Result<u64> {
-    let output = process::command("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(["relay", way, &size.to_string(), &times.to_string()])
-        .output();
-    let output = match output {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            bail!("`valgrind` is not installed, so instructions cannot be counted")
-        }
-        other => other.context("cannot run valgrind")?,
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        bail!("valgrind ended with {}: {said}", output.status);
-    }
-    collected(&said).with_context(|| format!("valgrind does not say what it counted: {said}"))
-}
-
-/// The total that callgrind prints at its end.
-fn collected(said: &str) -> Option<u64> {
-    let (_, total) = said.lines().find_map(|line| line.split_once("Collected : "))?;
-    total.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -207,15 +184,6 @@ mod tests {
         for size in SIZES {
             let answer = value(&Exchange::new(size).unwrap().answer);
             assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), size);
-        }
-    }
-
-    #[test]
-    fn the_total_is_found_in_what_callgrind_says() {
-        let said = "==9== Events    : Ir\n==9== Collected : 1234567\n==9== \n";
-        assert_eq!(collected(said), Some(1_234_567));
-        for silent in ["", "==9== Events    : Ir\n", "==9== Collected : \n"] {
-            assert_eq!(collected(silent), None);
         }
     }
 }

@@ -1,0 +1,47 @@
+//! Counts the instructions of a run of this program, by valgrind.
+
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use capstan_testkit::process;
+
+/// Instructions of a whole run with these words.
+pub(crate) fn instructions(program: &Path, words: &[String]) -> anyhow::Result<u64> {
+    let output = process::command("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(words)
+        .output();
+    let output = match output {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("`valgrind` is not installed, so instructions cannot be counted")
+        }
+        other => other.context("cannot run valgrind")?,
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("valgrind ended with {}: {said}", output.status);
+    }
+    collected(&said).with_context(|| format!("valgrind does not say what it counted: {said}"))
+}
+
+/// The total that callgrind prints at its end.
+fn collected(said: &str) -> Option<u64> {
+    let (_, total) = said.lines().find_map(|line| line.split_once("Collected : "))?;
+    total.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_found_in_what_callgrind_says() {
+        let said = "==9== Events    : Ir\n==9== Collected : 1234567\n==9== \n";
+        assert_eq!(collected(said), Some(1_234_567));
+        for silent in ["", "==9== Events    : Ir\n", "==9== Collected : \n"] {
+            assert_eq!(collected(silent), None);
+        }
+    }
+}
