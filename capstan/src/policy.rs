@@ -1,30 +1,57 @@
-//! Turns the configuration's rules into the policy that decides.
+//! Turns the configuration's rules into the policy that decides, and tells of rules that match
+//! nothing.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
-use capstan_model::ServerName;
+use capstan_hub::Hub;
+use capstan_hub::catalog::Patience;
+use capstan_hub::ports::Listing;
+use capstan_model::{ItemId, ServerName};
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
 use capstan_policy::{
-    Access, BadPattern, OrderedRule, Permissions, Policy, Reach, Rule, RuleList, ServerPolicy,
+    Access, BadPattern, OrderedRule, Policy, Reach, Rule, RuleList, ServerPolicy,
 };
+
+/// How long servers may take to say what they have before nothing is told of rules.
+const PATIENCE: Patience = Patience::UpTo(Duration::from_mins(1));
+
+/// Tells of rules that match nothing of what the servers offer: they are likely misspelt. Nothing is
+/// told as long as a server has not said what it has.
+pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
+    let mut items = Vec::new();
+    // Most rules speak of tools; what else there is is asked for only where that leaves some.
+    for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
+        let gathered = hub.gather(listing, PATIENCE, &mut |_| ()).await;
+        if !gathered.failed.is_empty() || !gathered.pending.is_empty() {
+            return;
+        }
+        for (server, list) in &gathered.lists {
+            let id = |name: &String| ItemId { server: server.clone(), item: name.clone() };
+            items.extend(list.iter().map(|item| id(&item.name)));
+        }
+        if hub.policy.unmatched(&items).is_empty() {
+            return;
+        }
+    }
+    for rule in hub.policy.unmatched(&items) {
+        tracing::warn!(%rule, "a rule matches nothing that the servers offer");
+    }
+}
 
 /// The policy of a configuration.
 ///
 /// # Errors
 /// The first pattern of a server that cannot be read, with that server.
 pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
-    let mut policy = Policy {
-        tools: rules(config, &config.tools.policy, "tools.policy"),
-        permissions: Permissions {
-            global: rules(config, &config.permissions.rules, "permissions"),
-            ..Permissions::default()
-        },
-        access: access(config),
-        authorization: authorization(config),
-        ..Policy::default()
-    };
+    let mut policy = Policy::default();
+    policy.tools = rules(config, &config.tools.policy, "tools.policy");
+    policy.permissions.global = rules(config, &config.permissions.rules, "permissions");
+    policy.access = access(config);
+    policy.authorization = authorization(config);
     for entry in config.servers.values() {
         let name = &entry.name;
         if let Some(default) = config.permissions.default_for(&entry.origin.file) {

@@ -22,6 +22,7 @@ use capstan_model::{Caller, ServerState};
 use futures::future::join;
 
 use crate::assemble::{self, Approve, audit_path};
+use crate::policy;
 use crate::telemetry::Telemetry;
 use crate::world::World;
 
@@ -58,7 +59,11 @@ pub(crate) async fn serve(
     let watched = watch(&hub);
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
-    tokio::spawn(async move { warming.warm_up().await });
+    let whole = Arc::clone(&hub);
+    tokio::spawn(async move {
+        warming.warm_up().await;
+        policy::tell_unmatched(&whole).await;
+    });
     let result = match bound {
         None => {
             let streams = stdio::streams::standard();

@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use capstan_model::{By, Caller, Effect, ItemId, Kind, Ruling, ServerName, Verdict};
+use capstan_model::{Caller, Effect, Kind, Ruling, ServerName, Verdict};
 
-use crate::glob::Glob;
-use crate::hash::Quick;
+use crate::hash::{ByName, Quick};
+
+pub use crate::grant::{AccessRule, AccessTo, Grant, Says, Strictness, Wanted};
 
 /// One table of access rules, as it is written.
 #[derive(Clone, Debug, Default)]
@@ -35,67 +36,6 @@ pub struct Subject {
     pub extra: Vec<Grant>,
 }
 
-/// What a role or a caller may do, or may not.
-#[derive(Clone, Debug)]
-pub struct Grant {
-    /// With which servers.
-    pub servers: Vec<Glob>,
-    /// What it may do there.
-    pub access: AccessTo,
-    /// With which tools; `None` for all.
-    pub tools: Option<Vec<Glob>>,
-    /// With which resources; `None` for all, or for none where only tools are listed.
-    pub resources: Option<Vec<Glob>>,
-    /// With which prompts; `None` for all, or for none where only tools are listed.
-    pub prompts: Option<Vec<Glob>>,
-    /// Whether it gives or takes away.
-    pub says: Says,
-}
-
-/// A rule of the older form.
-#[derive(Clone, Debug)]
-pub struct AccessRule {
-    /// Whom it speaks of; empty or `*` for everybody.
-    pub subjects: Vec<String>,
-    /// Of which roles; empty or `*` for all.
-    pub roles: Vec<String>,
-    /// Of which tools.
-    pub tools: Vec<Glob>,
-    /// What it says.
-    pub says: Says,
-}
-
-/// What a grant is about. To write is not to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessTo {
-    /// What changes nothing: tools that read, resources, prompts.
-    Read,
-    /// What changes something, or perhaps so.
-    Write,
-    /// Both.
-    All,
-}
-
-/// What access rules can say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Says {
-    /// Nothing against it.
-    #[default]
-    Allow,
-    /// No.
-    Deny,
-}
-
-/// What becomes of a tool of which nobody knows what it does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strictness {
-    /// It counts as one that writes.
-    #[default]
-    Usual,
-    /// It is out of reach for everybody.
-    Strict,
-}
-
 /// A table ready to decide.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -107,21 +47,6 @@ pub struct Access {
     rules: Vec<AccessRule>,
     /// Of each server, the grants that can speak of it.
     near: HashMap<ServerName, Near>,
-}
-
-/// A question to the access rules.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Who asks.
-    pub caller: &'a Caller,
-    /// For what.
-    pub id: &'a ItemId,
-    /// Tool, resource or prompt.
-    pub kind: Kind,
-    /// What it does.
-    pub effect: Effect,
-    /// Every spelling of the item.
-    pub names: &'a [String],
 }
 
 #[derive(Clone, Debug)]
@@ -137,11 +62,32 @@ struct Held {
     extra: Vec<usize>,
 }
 
+/// The grants that can speak of one server.
 #[derive(Clone, Debug, Default)]
 struct Near {
     roles: HashMap<String, Vec<usize>, Quick>,
     extra: HashMap<String, Vec<usize>, Quick>,
+    /// The same for what is read, for what is written, and for what nobody knows.
+    by_need: [Sorted; 3],
 }
+
+/// Grants that cover one need.
+#[derive(Clone, Debug, Default)]
+struct Sorted {
+    roles: ByName<Sides>,
+    extra: ByName<Sides>,
+    /// Whether any of them denies. If not, the first that allows decides.
+    denies: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sides {
+    deny: Vec<usize>,
+    allow: Vec<usize>,
+}
+
+/// What is said of a tool that strict rules keep from everybody.
+const STRICT: &str = "access.strict: nobody knows what this tool does";
 
 /// Is told of every rule looked at, with what it says when it speaks.
 type Look<'a> = &'a mut dyn FnMut(&dyn fmt::Display, Option<Verdict>);
@@ -179,14 +125,52 @@ impl Access {
         access
     }
 
+    /// The refusal of a call, if it is refused: what [`Self::rule_on`] says, found without looking
+    /// at every grant.
+    pub fn refusal(&self, wanted: &Wanted<'_>) -> Option<Ruling> {
+        let near = self.near.get(&wanted.id.server).filter(|_| self.rules.is_empty());
+        let Some(near) = near else {
+            let ruling = self.rule_on(wanted, &mut |_, _| {});
+            return (ruling.verdict == Verdict::Deny).then_some(ruling);
+        };
+        let need = wanted.need();
+        let [read, write, unknown] = &near.by_need;
+        let sorted = match need {
+            Effect::Read => read,
+            Effect::Write => write,
+            Effect::Unknown => unknown,
+        };
+        let means =
+            |at: &usize| self.grants.get(*at).is_some_and(|placed| placed.grant.means(wanted));
+        let Caller { subject, roles, .. } = wanted.caller;
+        let here = self.subjects.get(subject).map_or(&[][..], |held| &held.roles);
+        let mut allowed = false;
+        let own = std::slice::from_ref(subject);
+        let lists =
+            [(roles.as_slice(), &sorted.roles), (here, &sorted.roles), (own, &sorted.extra)];
+        'all: for (names, known) in lists {
+            for name in names {
+                let Some(sides) = known.get(name) else { continue };
+                if let Some(at) = sides.deny.iter().copied().find(means) {
+                    let place = self.grants.get(at).map(|placed| placed.place.clone());
+                    return Some(Says::Deny.ruling(place.unwrap_or_default()));
+                }
+                allowed = allowed || sides.allow.iter().any(means);
+                if allowed && !sorted.denies {
+                    break 'all;
+                }
+            }
+        }
+        if self.strictness == Strictness::Strict && need == Effect::Unknown {
+            return Some(Says::Deny.ruling(STRICT.to_owned()));
+        }
+        (!allowed && self.default == Says::Deny)
+            .then(|| Says::Deny.ruling("access.default".to_owned()))
+    }
+
     /// What is said of a call.
     pub fn rule_on(&self, wanted: &Wanted<'_>, look: Look<'_>) -> Ruling {
-        let Wanted { kind, effect, .. } = *wanted;
-        let need = match kind {
-            Kind::Tool => effect,
-            // Reading a resource and filling in a prompt change nothing by their nature.
-            Kind::Resource | Kind::Prompt => Effect::Read,
-        };
+        let need = wanted.need();
         let said = match self.first_rule(wanted, look) {
             Some(said) => Some(said),
             None => self.by_grants(wanted, need, look),
@@ -195,9 +179,8 @@ impl Access {
         match said {
             Some((says, place)) if says == Says::Deny || !unclear => says.ruling(place),
             Some(_) | None if unclear => {
-                let rule = "access.strict: nobody knows what this tool does";
-                look(&rule, Some(Verdict::Deny));
-                Says::Deny.ruling(rule.to_owned())
+                look(&STRICT, Some(Verdict::Deny));
+                Says::Deny.ruling(STRICT.to_owned())
             }
             Some(_) | None => {
                 look(&"access.default", Some(self.default.verdict()));
@@ -294,89 +277,40 @@ impl Access {
             let places: Vec<usize> = places.iter().copied().filter(is_near).collect();
             (!places.is_empty()).then(|| (name.clone(), places))
         };
-        Near {
-            roles: self.roles.iter().filter_map(some).collect(),
-            extra: self
-                .subjects
-                .iter()
-                .filter_map(|(name, held)| some((name, &held.extra)))
-                .collect(),
-        }
+        let extra = self.subjects.iter();
+        let extra = extra.filter_map(|(name, held)| some((name, &held.extra))).collect();
+        let roles = self.roles.iter().filter_map(some).collect();
+        let needs = [Effect::Read, Effect::Write, Effect::Unknown];
+        let by_need = needs.map(|need| {
+            let (roles, extra) = (self.sorted(&roles, need), self.sorted(&extra, need));
+            let denies = roles.values().chain(extra.values()).any(|sides| !sides.deny.is_empty());
+            Sorted { roles, extra, denies }
+        });
+        Near { roles, extra, by_need }
     }
-}
 
-// === impl Grant ===
-
-impl Grant {
-    /// Whether it is about what a call needs. Where nobody knows what that is, it counts as a
-    /// write; under strict rules no grant gives it and every one that denies takes it.
-    fn covers(&self, need: Effect, strictness: Strictness) -> bool {
-        match (self.access, need) {
-            (_, Effect::Unknown) if strictness == Strictness::Strict => self.says == Says::Deny,
-            (AccessTo::All, _)
-            | (AccessTo::Read, Effect::Read)
-            | (AccessTo::Write, Effect::Write | Effect::Unknown) => true,
-            (AccessTo::Read, Effect::Write | Effect::Unknown) | (AccessTo::Write, Effect::Read) => {
-                false
+    fn sorted(&self, all: &HashMap<String, Vec<usize>, Quick>, need: Effect) -> ByName<Sides> {
+        let sides = |places: &Vec<usize>| {
+            let mut sides = Sides::default();
+            for at in places {
+                match self.grants.get(*at).map(|placed| &placed.grant) {
+                    Some(grant) if !grant.covers(need, self.strictness) => {}
+                    Some(Grant { says: Says::Deny, .. }) => sides.deny.push(*at),
+                    Some(Grant { says: Says::Allow, .. }) => sides.allow.push(*at),
+                    None => {}
+                }
             }
-        }
-    }
-
-    /// Whether it speaks of the item.
-    fn means(&self, wanted: &Wanted<'_>) -> bool {
-        let list = match wanted.kind {
-            Kind::Tool => &self.tools,
-            Kind::Resource => &self.resources,
-            Kind::Prompt => &self.prompts,
+            sides
         };
-        match (list, wanted.kind) {
-            (Some(globs), Kind::Resource) => globs.iter().any(|it| it.is_match(&wanted.id.item)),
-            (Some(globs), Kind::Tool | Kind::Prompt) => globs.iter().any(|it| names(it, wanted)),
-            (None, Kind::Tool) => true,
-            // One who lists tools has not thought of the rest.
-            (None, Kind::Resource | Kind::Prompt) => self.tools.is_none(),
-        }
-    }
-}
-
-/// Whether a glob means an item of a server that it need not name: by the bare name, or by a
-/// spelling that it begins with the server of.
-fn names(glob: &Glob, wanted: &Wanted<'_>) -> bool {
-    let item = wanted.id.item.as_str();
-    let spelt = |name: &String| {
-        let server = name.strip_suffix(item).filter(|server| !server.is_empty());
-        server.is_some_and(|server| glob.as_str().starts_with(server)) && glob.is_match(name)
-    };
-    glob.is_match(item) || wanted.names.iter().any(spelt)
-}
-
-// === impl AccessRule ===
-
-impl AccessRule {
-    /// Whether it speaks of this caller: of its subject and of one of its roles.
-    fn binds(&self, caller: &Caller) -> bool {
-        let any = |list: &[String]| list.is_empty() || list.iter().any(|name| name == "*");
-        let subject = any(&self.subjects) || self.subjects.contains(&caller.subject);
-        subject && (any(&self.roles) || self.roles.iter().any(|role| caller.roles.contains(role)))
-    }
-}
-
-// === impl Says ===
-
-impl Says {
-    /// The same as a verdict.
-    pub fn verdict(self) -> Verdict {
-        match self {
-            Self::Allow => Verdict::Allow,
-            Self::Deny => Verdict::Deny,
-        }
-    }
-
-    fn ruling(self, rule: String) -> Ruling {
-        Ruling { verdict: self.verdict(), rule, by: By::Rule }
+        let all = all.iter().map(|(name, places)| (name.clone(), sides(places)));
+        all.filter(|(_, sides)| !sides.deny.is_empty() || !sides.allow.is_empty()).collect()
     }
 }
 
 #[cfg(test)]
 #[path = "access_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "access_laws.rs"]
+mod laws;

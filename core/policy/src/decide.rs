@@ -87,13 +87,17 @@ type Look<'a> = &'a mut dyn FnMut(&'static str, &dyn fmt::Display, Option<Verdic
 impl Policy {
     /// Decides on a call.
     pub fn decide(&self, asked: &Asked<'_>) -> Ruling {
-        let silent: Look<'_> = &mut |_, _, _| {};
-        let Some(index) = self.index.of(self) else { return self.walk(asked, silent) };
         let names = self.names(asked.id);
-        match self.doors(asked, &names, silent) {
-            Some(ruling) => ruling,
-            None => index.rule_on(self, &asked.question(&names), asked.fallback).strictest(),
+        let refused = self.exposure(asked, &names, &mut |_, _, _| {});
+        if let Some(ruling) = refused.or_else(|| self.refused_by_access(asked, &names)) {
+            return ruling;
         }
+        let question = asked.question(&names);
+        let said = match self.index.of(self) {
+            Some(index) => index.rule_on(self, &question, asked.fallback),
+            None => self.look_at_each(&question, asked.fallback, &mut |_, _, _| {}),
+        };
+        said.strictest()
     }
 
     /// Whether access rules bind this caller, so that what is decided depends on who asks.
@@ -163,39 +167,43 @@ impl Policy {
     /// Looks at every rule.
     fn walk(&self, asked: &Asked<'_>, look: Look<'_>) -> Ruling {
         let names = self.names(asked.id);
-        if let Some(ruling) = self.doors(asked, &names, look) {
+        let refused = self.exposure(asked, &names, look);
+        if let Some(ruling) = refused.or_else(|| self.access(asked, &names, look)) {
             return ruling;
         }
-        let question = asked.question(&names);
+        self.look_at_each(&asked.question(&names), asked.fallback, look).strictest()
+    }
+
+    /// What tool policy and authorization say, and what permissions do.
+    fn look_at_each(&self, question: &Question<'_>, fallback: DefaultRule, look: Look<'_>) -> Said {
         let by_policy =
-            self.tools.rule_on(&question, &mut |rule, said| look("tool_policy", rule, said));
+            self.tools.rule_on(question, &mut |rule, said| look("tool_policy", rule, said));
         let by_tools = by_policy.or_else(|| {
-            OrderedRule::first(&self.authorization, &question, &mut |rule, said| {
+            OrderedRule::first(&self.authorization, question, &mut |rule, said| {
                 look("authorization", rule, said);
             })
         });
-        let by_permissions =
-            self.permissions.rule_on(&question, asked.fallback, &mut |rule, said| {
-                look("permissions", rule, said);
-            });
-        Said { by_tools, by_permissions }.strictest()
+        let by_permissions = self.permissions.rule_on(question, fallback, &mut |rule, said| {
+            look("permissions", rule, said);
+        });
+        Said { by_tools, by_permissions }
     }
 
-    /// What refuses or says nothing: exposure and trust, then access.
-    fn doors(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
-        if let Some(ruling) = self.exposure(asked, names, look) {
-            return Some(ruling);
-        }
-        if !self.binds(asked.caller) {
-            return None;
-        }
-        let Asked { caller, id, kind, effect, .. } = *asked;
-        let wanted = Wanted { caller, id, kind, effect, names };
-        let rulings = self
-            .access
-            .iter()
-            .map(|access| access.rule_on(&wanted, &mut |rule, said| look("access", rule, said)));
-        rulings.into_iter().find(|ruling| ruling.verdict == Verdict::Deny)
+    /// Access: it either refuses or says nothing.
+    fn access(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
+        let tables = if self.binds(asked.caller) { self.access.as_slice() } else { &[] };
+        let wanted = asked.wanted(names);
+        tables.iter().find_map(|access| {
+            let ruling = access.rule_on(&wanted, &mut |rule, said| look("access", rule, said));
+            (ruling.verdict == Verdict::Deny).then_some(ruling)
+        })
+    }
+
+    /// The same without looking at each grant.
+    fn refused_by_access(&self, asked: &Asked<'_>, names: &[String]) -> Option<Ruling> {
+        let tables = if self.binds(asked.caller) { self.access.as_slice() } else { &[] };
+        let wanted = asked.wanted(names);
+        tables.iter().find_map(|access| access.refusal(&wanted))
     }
 
     /// Exposure and trust: they either refuse or say nothing.
@@ -227,6 +235,11 @@ impl Policy {
 // === impl Asked ===
 
 impl<'a> Asked<'a> {
+    fn wanted(&self, names: &'a [String]) -> Wanted<'a> {
+        let Self { caller, id, kind, effect, .. } = *self;
+        Wanted { caller, id, kind, effect, names }
+    }
+
     fn question(&self, names: &'a [String]) -> Question<'a> {
         Question {
             server: &self.id.server,

@@ -164,7 +164,7 @@ fn with_access(table: AccessTable) -> Policy {
 
 fn by(caller: &Caller, policy: &Policy, item: &str, effect: Effect) -> (Ruling, Vec<Step>) {
     let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
-    policy.explain(&Asked {
+    let asked = Asked {
         caller,
         id: &id,
         kind: Kind::Tool,
@@ -172,7 +172,10 @@ fn by(caller: &Caller, policy: &Policy, item: &str, effect: Effect) -> (Ruling, 
         effect,
         now: Timestamp::UNIX_EPOCH,
         fallback: DefaultRule::Always(Verdict::Ask),
-    })
+    };
+    let explained = policy.explain(&asked);
+    assert_eq!(policy.decide(&asked), explained.0, "explaining must not change the verdict");
+    explained
 }
 
 #[test]
@@ -268,6 +271,8 @@ fn drawn(lines: &[(usize, String, bool)]) -> Policy {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn rules_that_are_looked_up_decide_what_looking_at_each_would(
         lines in prop::collection::vec(any_rule(), 0..80),

@@ -23,8 +23,8 @@ enum How {
     Exact,
     /// By what stands before the first `*`, between them, and behind the last.
     Stars(Vec<String>),
-    /// As a regular expression.
-    Other(GlobMatcher),
+    /// As a regular expression, where a name begins with this text.
+    Other(String, GlobMatcher),
 }
 
 // === impl Glob ===
@@ -38,7 +38,12 @@ impl Glob {
         }
         let text = text.to_owned();
         match Written::new(&text) {
-            Ok(glob) => Ok(Self { how: How::Other(glob.compile_matcher()), text }),
+            Ok(glob) => {
+                let begin = text.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+                // Beside `**` a slash may stand for nothing.
+                let begin = begin.trim_end_matches('/').to_owned();
+                Ok(Self { how: How::Other(begin, glob.compile_matcher()), text })
+            }
             Err(cause) => Err(BadPattern::Glob(text, cause)),
         }
     }
@@ -63,7 +68,7 @@ impl Glob {
         match &self.how {
             How::Exact => self.text == name,
             How::Stars(parts) => between_stars(parts, name),
-            How::Other(glob) => glob.is_match(name),
+            How::Other(begin, glob) => name.starts_with(begin) && glob.is_match(name),
         }
     }
 
@@ -71,7 +76,7 @@ impl Glob {
     pub(crate) fn exact(&self) -> Option<&str> {
         match &self.how {
             How::Exact => Some(&self.text),
-            How::Stars(_) | How::Other(_) => None,
+            How::Stars(_) | How::Other(..) => None,
         }
     }
 
@@ -80,11 +85,7 @@ impl Glob {
         let needle = match &self.how {
             How::Exact => self.text.as_str(),
             How::Stars(parts) => parts.iter().max_by_key(|part| part.len())?,
-            How::Other(_) => {
-                let begin = self.text.split(['*', '?', '[', '{', '\\']).next()?;
-                // Beside `**` a slash may stand for nothing.
-                begin.trim_end_matches('/')
-            }
+            How::Other(begin, _) => begin,
         };
         (!needle.is_empty()).then_some(needle)
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use capstan_model::{Ruling, ServerName, Verdict};
 
 use crate::decide::Policy;
@@ -16,6 +16,9 @@ use crate::permission::{DefaultRule, Question, Rule, RuleList};
 
 /// With fewer rules than this, looking at each is quicker.
 const MIN_RULES: usize = 24;
+
+/// Bytes of what is looked for, up to which the quickest kind of search is made.
+const MAX_QUICK: usize = 16 * 1024;
 
 /// The rules of a policy by what they look for; made when it is first needed.
 ///
@@ -200,7 +203,10 @@ impl Needles {
         if texts.is_empty() {
             return Self { others, ..Self::default() };
         }
-        if let Ok(search) = AhoCorasick::new(texts) {
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        // The quickest is also the largest: some hundred bytes for each that is looked for.
+        let kind = (bytes <= MAX_QUICK).then_some(AhoCorasickKind::DFA);
+        if let Ok(search) = AhoCorasick::builder().kind(kind).build(texts) {
             return Self { search: Some(search), places, others };
         }
         // Too large to search at once: then each is looked at.
@@ -212,7 +218,13 @@ impl Needles {
     fn find(&self, names: &[String], found: &mut Vec<Place>) {
         found.extend(&self.others);
         let Some(search) = &self.search else { return };
-        for name in names {
+        for (at, name) in names.iter().enumerate() {
+            // What is found in the end of another name was found there.
+            let within =
+                |(other_at, other): (usize, &String)| other_at != at && other.ends_with(name);
+            if names.iter().enumerate().any(within) {
+                continue;
+            }
             for hit in search.find_overlapping_iter(name) {
                 let places = self.places.get(hit.pattern().as_usize());
                 found.extend(places.into_iter().flatten());

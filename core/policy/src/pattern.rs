@@ -7,6 +7,7 @@
 //! Elicit(linear)                        not a tool: the server's questions to the operator
 //! ```
 
+use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, Verdict};
 use capstan_wire::{BadJson, Json, object};
 use globset::GlobMatcher;
@@ -137,13 +138,18 @@ impl Pattern {
 /// Every name that a pattern may call `id`: its spellings under both names of its server, and the
 /// bare name of the item.
 pub fn spellings(id: &ItemId, display: &str) -> Vec<String> {
-    let mut names: Vec<String> = id.spellings().into();
-    if display != id.server.as_str() {
-        let item = &id.item;
-        names.extend(["__", ":", "."].map(|separator| format!("{display}{separator}{item}")));
-        names.push(format!("mcp__{display}__{item}"));
+    let (server, item) = (id.server.as_str(), id.item.as_str());
+    let both = if display == server { &[server][..] } else { &[server, display] };
+    let mut names = Vec::with_capacity(4 * both.len() + 1);
+    for server in both {
+        // Put together by hand: this is done for every call.
+        for (before, between) in
+            [("", SEPARATOR), (FOREIGN_PREFIX, SEPARATOR), ("", ":"), ("", ".")]
+        {
+            names.push([before, server, between, item].concat());
+        }
     }
-    names.push(id.item.clone());
+    names.push(item.to_owned());
     names
 }
 
