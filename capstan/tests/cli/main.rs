@@ -24,6 +24,7 @@ mod logs;
 mod packages;
 mod audit;
 mod doctor;
+mod engines;
 mod why;
 mod shell;
 mod signals;

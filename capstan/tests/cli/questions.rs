@@ -76,7 +76,7 @@ fn an_answer_that_cannot_be_given_stops_before_the_call() {
 }
 
 #[test]
-fn a_rule_can_forbid_questions_unseen() {
+fn c18_a_rule_can_forbid_questions_unseen() {
     let rules = "[permissions]\nallow = [\"*\"]\ndeny = [\"Elicit(old)\"]\n\n";
     let world = with(&format!("{rules}{}\n{}", legacy("old"), modern("new")));
     world.write("project/ada.json", r#"{"name":"Ada"}"#);

@@ -10,6 +10,7 @@ mod stdio;
 mod streams;
 mod peer;
 mod http;
+mod access;
 mod ending;
 mod servers;
 mod telemetry;
