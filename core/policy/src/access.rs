@@ -310,3 +310,7 @@ impl Access {
 #[cfg(test)]
 #[path = "access_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "access_laws.rs"]
+mod laws;
