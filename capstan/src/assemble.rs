@@ -140,14 +140,14 @@ impl Assembly<'_> {
             },
             Kind::Http(remote) => self.connected(self.remote(entry, server, remote, http(remote))),
             Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
-            Kind::Cli(cli) => match self.forbids(entry, &cli.program) {
-                Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
-                None => {
-                    let settings = self.settings(entry, server, &cli.program);
-                    let max_answer = self.config.screen.max_answer;
-                    command_line::server(settings, cli, self.world.cache(), max_answer)
+            Kind::Cli(cli) => {
+                if let Some(rule) = self.forbids(entry, &cli.program) {
+                    return Arc::new(Absent::forbidden(entry.name.clone(), rule));
                 }
-            },
+                let settings = self.settings(entry, server, &cli.program);
+                let max_answer = self.config.screen.max_answer;
+                command_line::server(settings, cli, self.world.cache(), max_answer)
+            }
             Kind::OpenApi(_) => {
                 let kind = server.kind.as_str();
                 let reason = format!("this version does not speak `{kind}`");

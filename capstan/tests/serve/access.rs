@@ -86,7 +86,7 @@ fn c38_older_rules_and_roles_in_one_table_are_refused_and_so_is_a_role_that_is_n
         r#""subjects": { "bob": { "roles": ["dev"] } }"#,
     ] {
         let world = with("");
-        world.write("project/acl.json", &format!("{{\"mcpServers\":{{}},\"acl\":{{{table}}}}}"));
+        world.write("project/acl.json", format!("{{\"mcpServers\":{{}},\"acl\":{{{table}}}}}"));
         for words in ["serve --http :0", "list"] {
             let words = format!("{words} --config avelino:acl.json");
             let ended = world.capstan(words.split(' ')).run();
@@ -103,7 +103,7 @@ fn c38_an_older_rule_that_speaks_of_somebody_else_binds_nobody_here() {
     let all = r#"{ "subjects": ["anonymous"], "tools": ["*_1"], "policy": "deny" }"#;
     world.write(
         "project/acl.json",
-        &format!("{{\"mcpServers\":{{}},\"acl\":{{\"rules\":[{rule},{all}]}}}}"),
+        format!("{{\"mcpServers\":{{}},\"acl\":{{\"rules\":[{rule},{all}]}}}}"),
     );
     world.write_user_config(&format!(
         "[permissions]\nallow = [\"*\"]\n\n{}",

@@ -17,6 +17,7 @@ fn next_end(policy: &Policy, now: Timestamp) -> Option<Timestamp> {
     let lists =
         [&policy.tools, &permissions.global].into_iter().chain(permissions.servers.values());
     let rules = lists.flat_map(|RuleList { deny, ask, allow }| deny.iter().chain(ask).chain(allow));
+    let rules = rules.chain(policy.authorization.iter().map(|ordered| &ordered.rule));
     rules.filter_map(|Rule { expires_at, .. }| *expires_at).filter(|end| *end > now).min()
 }
 
