@@ -25,6 +25,7 @@ mod inbound;
 mod events;
 mod pieces;
 mod local;
+mod unpack;
 mod reach;
 mod web;
 mod link;

@@ -1,7 +1,7 @@
 //! Requests to servers of this machine: plain HTTP/1.1 over connections that are used again.
 //!
-//! What leads to other machines goes through `reqwest`, which knows proxies, encryption and
-//! compression. Here is none of that, and whoever waits for an answer drives the connection that
+//! What leads to other machines goes through `reqwest`, which knows proxies and encryption. Here is
+//! none of that, and whoever waits for an answer drives the connection that
 //! it comes on, so that a request wakes up nobody else. Connections that wait are looked after by
 //! a task that ends with the last of them.
 

@@ -1,15 +1,19 @@
 //! How requests leave: straight to servers of this machine, through `reqwest` to all others.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::http::uri::{InvalidUri, PathAndQuery};
 use hyper::http::{Request, Uri};
-use reqwest::header::{CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT,
+};
 use reqwest::{Client, Method, StatusCode, Url};
 
 use crate::local::{Flow, Local, LocalError, Place};
 use crate::pieces::Pieces;
+use crate::unpack::Unpacker;
 
 /// Who we say we are.
 pub(crate) const AGENT: &str = concat!("capstan/", env!("CARGO_PKG_VERSION"));
@@ -31,6 +35,7 @@ pub(crate) struct Response {
 /// The body of an answer, as it comes.
 pub(crate) enum Incoming {
     Local(Flow),
+    Packed(Flow, Box<Unpacker>),
     Far(reqwest::Response),
 }
 
@@ -43,6 +48,8 @@ pub(crate) enum ReachError {
     Path(InvalidUri),
     /// The answer is in an encoding that nobody asked for.
     Encoded(String),
+    /// The answer cannot be unpacked.
+    Packed(io::Error),
 }
 
 // === impl Reach ===
@@ -66,8 +73,11 @@ impl Reach {
                 let request = request(method, url, headers, (host, body))?;
                 let response = local.send(request).await.map_err(ReachError::Local)?;
                 let (head, flow) = response.into_parts();
-                refuse_encoded(&head.headers)?;
-                let body = Incoming::Local(flow);
+                let body = if is_packed(&head.headers)? {
+                    Incoming::Packed(flow, Box::default())
+                } else {
+                    Incoming::Local(flow)
+                };
                 Ok(Response { status: head.status, headers: head.headers, body })
             }
             Self::Far(client) => {
@@ -92,6 +102,7 @@ fn request(
         Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),
     };
     headers.entry(HOST).or_insert_with(|| host.clone());
+    headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("gzip"));
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let mut request = Request::new(body);
     *request.method_mut() = method;
@@ -100,12 +111,12 @@ fn request(
     Ok(request)
 }
 
-fn refuse_encoded(headers: &HeaderMap) -> Result<(), ReachError> {
-    match headers.get(CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => {
-            Err(ReachError::Encoded(String::from_utf8_lossy(encoding.as_bytes()).into_owned()))
-        }
-        Some(_) | None => Ok(()),
+/// Whether a body is packed, in the one way that we ask for.
+fn is_packed(headers: &HeaderMap) -> Result<bool, ReachError> {
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"identity") => Ok(false),
+        Some(b"gzip") => Ok(true),
+        Some(other) => Err(ReachError::Encoded(String::from_utf8_lossy(other).into_owned())),
     }
 }
 
@@ -114,10 +125,18 @@ fn refuse_encoded(headers: &HeaderMap) -> Result<(), ReachError> {
 impl Incoming {
     /// The next piece; `None` at the end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ReachError> {
+        let broken = |error| ReachError::Local(LocalError::Broken(error));
         match self {
-            Self::Local(flow) => {
-                flow.chunk().await.map_err(|e| ReachError::Local(LocalError::Broken(e)))
-            }
+            Self::Local(flow) => flow.chunk().await.map_err(broken),
+            Self::Packed(flow, unpacker) => loop {
+                if let Some(piece) = unpacker.next().map_err(ReachError::Packed)? {
+                    return Ok(Some(piece));
+                }
+                match flow.chunk().await.map_err(broken)? {
+                    Some(packed) => unpacker.push(packed),
+                    None => return unpacker.end().map_err(ReachError::Packed),
+                }
+            },
             Self::Far(response) => response.chunk().await.map_err(ReachError::Far),
         }
     }
@@ -126,7 +145,7 @@ impl Incoming {
     pub(crate) async fn has_ended(&mut self) -> bool {
         match self {
             Self::Local(flow) => flow.has_ended().await,
-            Self::Far(_) => false,
+            Self::Packed(..) | Self::Far(_) => false,
         }
     }
 
@@ -134,6 +153,7 @@ impl Incoming {
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Local(flow) => flow.length(),
+            Self::Packed(..) => None,
             Self::Far(response) => response.content_length(),
         }
     }
@@ -147,7 +167,7 @@ impl ReachError {
         match self {
             Self::Local(LocalError::Connect(_)) | Self::Path(_) => true,
             Self::Far(error) => error.is_connect() || error.is_builder(),
-            Self::Local(LocalError::Broken(_)) | Self::Encoded(_) => false,
+            Self::Local(LocalError::Broken(_)) | Self::Encoded(_) | Self::Packed(_) => false,
         }
     }
 
@@ -159,6 +179,7 @@ impl ReachError {
             Self::Local(LocalError::Broken(error)) => bottom(&error),
             Self::Far(error) => bottom(&error.without_url()),
             Self::Path(error) => bottom(&error),
+            Self::Packed(error) => bottom(&error),
             Self::Encoded(encoding) => format!("it answered in the encoding `{encoding}`"),
         };
         format!("{what}: {bottom}")
