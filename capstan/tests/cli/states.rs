@@ -113,13 +113,19 @@ fn servers_that_are_not_there_and_kinds_that_are_not_spoken_fail_with_the_reason
     let world = with(
         "[servers.h]\nurl = \"http://127.0.0.1:1/mcp\"\n\n\
          [servers.s]\ntype = \"sse\"\nurl = \"http://127.0.0.1:1/sse\"\n\n\
-         [servers.c]\ntype = \"cli\"\ncommand = \"git\"\n",
+         [servers.c]\ntype = \"cli\"\ncommand = \"no-such-program\"\n\n\
+         [servers.o]\nopenapi = \"api.json\"\n",
     );
     let listed = ok_json(&world, "list");
-    assert_eq!(column(&listed, "transport"), ["http", "sse", "cli"]);
-    assert_eq!(column(&listed, "state"), ["failed"; 3]);
+    assert_eq!(column(&listed, "transport"), ["http", "sse", "cli", "openapi"]);
+    assert_eq!(column(&listed, "state"), ["failed"; 4]);
     let errors = column(&listed, "error");
-    let reasons = ["no connection", "no connection", "this version does not speak `cli`"];
+    let reasons = [
+        "no connection",
+        "no connection",
+        "command `no-such-program` was not found in PATH",
+        "this version does not speak `openapi`",
+    ];
     for (error, reason) in errors.iter().zip(reasons) {
         says(error, reason);
     }
