@@ -4,6 +4,8 @@
 //! behind and in between, matchers over arguments. The caller has all the roles at once, and what it
 //! calls is found by the last rule of the last list, behind all the others.
 
+#![expect(clippy::similar_names, reason = "rules and roles are what is counted")]
+
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -104,7 +106,7 @@ impl Report {
                 }
             }
         }
-        let steady = cells.chunks(TOOLS.len()).all(|pair| is_steady(pair));
+        let steady = cells.chunks(TOOLS.len()).all(is_steady);
         let met = steady && cells.iter().all(|cell| cell.met);
         Ok(Self { goal: GOAL, cells, steady, met })
     }
