@@ -172,6 +172,7 @@ impl ReachError {
     }
 
     /// What went wrong at the bottom; the layers above only say that something did.
+    #[expect(clippy::match_same_arms, reason = "errors of several types with one name")]
     pub(crate) fn reason(self) -> String {
         let what = if self.is_connect() { "no connection" } else { "the connection broke" };
         let bottom = match self {

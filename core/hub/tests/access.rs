@@ -66,7 +66,7 @@ fn of(role: &str) -> Caller {
 }
 
 fn yes() -> Arc<Person> {
-    let approves = Box::new(|| ready(Approval::Yes(Ground::Asked)).boxed());
+    let approves = Box::new(|| ready(Approval::once(Ground::Asked)).boxed());
     Arc::new(Person { approves, ..Person::nobody() })
 }
 
