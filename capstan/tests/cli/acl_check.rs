@@ -26,8 +26,8 @@ fn check(words: &str, code: i32, expected: [&str; 3]) {
 fn tools_resources_and_prompts_are_checked_alike() {
     let (default, crash) = ("permissions.default: ask-writes", "permissions.deny: *crash*");
     check("--subject bob --tool echo", 0, ["allow", default, "read"]);
-    check("--subject bob --tool count", 0, ["ask", default, "unknown"]);
-    check("--subject bob --tool crash", 6, ["deny", crash, "unknown"]);
+    check("--subject bob --tool count", 0, ["ask", default, "write"]);
+    check("--subject bob --tool crash", 6, ["deny", crash, "write"]);
     check("--role dev --tool count --access read", 0, ["allow", default, "read"]);
     check("--role dev --role ops --tool echo --access write", 0, ["ask", default, "write"]);
     check("--subject bob --resource file:///x", 0, ["allow", default, "read"]);

@@ -203,7 +203,7 @@ fn damage_is_told_with_its_file_its_line_and_its_entry() {
 
 #[test]
 fn an_operator_who_was_not_there_is_in_the_table() {
-    let rules = "[permissions]\nask = [\"echo\"]\n\n";
+    let rules = "[permissions]\nask = [\"echo\"]\n\n[gateway]\napproval_wait = \"0s\"\n\n";
     let world = with(&format!("{rules}{}", fixture("a", &[])));
     let mut command = world.capstan(["serve"]).into_command();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -82,7 +82,7 @@ fn programs_get_verdict_rule_and_steps() {
           "verdict": "ask"
         }
       ],
-      "effect": "unknown",
+      "effect": "write",
       "caller": "operator",
       "front": "cli"
     }

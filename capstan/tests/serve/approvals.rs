@@ -105,7 +105,7 @@ fn a_call_that_waits_runs_once_another_shell_says_yes() {
     let question = &listed[0];
     assert_eq!((&question["id"], &question["state"]), (&json!(id), &json!("waiting")));
     assert_eq!(question["item"], "f__count");
-    assert_eq!((&question["caller"], &question["client"]), (&json!("anonymous"), &json!("test")));
+    assert_eq!((&question["caller"], &question["client"]), (&json!("anonymous"), &json!("test/1")));
     assert_eq!(question["arguments"], r#"{"why":"test"}"#);
     assert_eq!(question["rule"], "permissions.default: ask-writes");
     let table = shell_ok(&world, "list");

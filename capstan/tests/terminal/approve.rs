@@ -166,7 +166,7 @@ fn whoever_watches_a_gateway_is_asked_about_each_call() {
         "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "f__count" },
     });
     writeln!(stdin, "{call}").unwrap();
-    terminal.wait_for("`f__count` (unknown, permissions.default: ask-writes)");
+    terminal.wait_for("`f__count` (write, permissions.default: ask-writes)");
     terminal.wait_for("cancel (it stays open)");
     terminal.press("\r");
     terminal.wait_for("it runs now");

@@ -5,6 +5,7 @@
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
 mod audit;
+mod gateway;
 mod rates;
 
 use indexmap::IndexMap;
@@ -12,6 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::shape_access::{Access, Authorization};
 use audit::Audit;
+use gateway::Gateway;
 use rates::Rate;
 
 /// A configuration file of Capstan.
@@ -260,54 +262,6 @@ pub(crate) struct Screen {
     /// The largest answer.
     #[schemars(extend("default" = "10MiB"))]
     max_answer: Size,
-}
-
-/// Where `capstan serve --http` listens, and to whom; a project file has no say in it.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Gateway {
-    /// The address: `HOST:PORT`, or `:PORT` for this machine only. Port 0 picks one.
-    #[schemars(extend("default" = "127.0.0.1:8080"))]
-    listen: String,
-    /// The address that clients are told, where it is another: behind a proxy, or with a name.
-    public_url: String,
-    /// Names by which clients may call the gateway, beside `localhost` and the address it listens on.
-    allowed_hosts: Vec<String>,
-    /// Web pages that may use the gateway, beside those of this machine: `https://app.example.com`.
-    allowed_origins: Vec<String>,
-    /// A PEM file with the certificate chain; with it the gateway speaks TLS only.
-    tls_cert: String,
-    /// A PEM file with the certificate's key.
-    tls_key: String,
-    /// Whether arguments are checked against a tool's schema before they are sent.
-    #[schemars(extend("default" = false))]
-    validate_arguments: bool,
-    /// How long a call waits for an approval when its client cannot be asked; `"0s"` refuses it at once.
-    #[schemars(extend("default" = "15s"))]
-    approval_wait: Duration,
-    /// Whether a client's user may have an approval saved as a rule of yours.
-    #[schemars(extend("default" = false))]
-    save_approvals: bool,
-    /// Its bounds.
-    limits: GatewayLimits,
-}
-
-/// The bounds of the gateway.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct GatewayLimits {
-    /// The largest request.
-    #[schemars(extend("default" = "4MiB"))]
-    max_body: Size,
-    /// How many connections may be open.
-    #[schemars(extend("default" = 4096))]
-    max_connections: u32,
-    /// How many sessions of clients with a handshake may be open.
-    #[schemars(extend("default" = 10_000))]
-    max_sessions: u32,
-    /// How long such a session may be idle.
-    #[schemars(extend("default" = "30m"))]
-    session_idle: Duration,
 }
 
 #[derive(JsonSchema)]
