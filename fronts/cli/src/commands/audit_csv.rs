@@ -5,7 +5,7 @@ use crate::clean::one_line;
 use crate::host::AuditRow;
 
 /// The columns; new ones are added at the end.
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "seq",
     "time",
     "caller",
@@ -28,6 +28,8 @@ const COLUMNS: [&str; 22] = [
     "answer_bytes",
     "prev",
     "hash",
+    "roles",
+    "bound",
 ];
 
 /// The first line.
@@ -87,7 +89,7 @@ mod tests {
     fn a_line_has_a_cell_for_every_column() {
         let row = json!({ "seq": 7, "item": "x,y", "server": null, "hash": "ab" });
         let line = line(row.as_object().unwrap());
-        assert_eq!(line, "7,,,,,,,\"x,y\",,,,,,,,,,,,,,ab\r\n");
+        assert_eq!(line, "7,,,,,,,\"x,y\",,,,,,,,,,,,,,ab,,\r\n");
         assert_eq!(line.matches(',').count(), header().matches(',').count() + 1);
     }
 }
