@@ -173,8 +173,9 @@ impl Scene {
             assert_eq!(children.len(), 2);
             assert!(children.iter().all(|child| below.contains(child)), "{below:?}");
         }
-        let found = running_in(&self.world);
-        assert!(found.len() > below.len(), "not all of {below:?} are among {found:#?}");
+        // Between its birth and its first breath a process cannot be told to be of this world.
+        let all = || running_in(&self.world).len() > below.len();
+        assert!(wait_until(all, LIMIT), "not all of {below:?}: {:#?}", running_in(&self.world));
         below
     }
 

@@ -81,11 +81,12 @@ impl Rates {
         if self.rates.is_empty() {
             return quota();
         }
-        let subject = &call.caller.subject;
+        let (subject, kind) = (&call.caller.subject, call.target.kind);
         let speaks = |rate: &Rate| rate.speaks_of(hub, id, call);
         let concerned: Vec<(usize, &Rate)> =
             self.rates.iter().enumerate().filter(|(_, rate)| speaks(rate)).collect();
-        let concerned = concerned.into_iter().map(|(at, rate)| ((at, rate.key(subject, id)), rate));
+        let concerned =
+            concerned.into_iter().map(|(at, rate)| ((at, rate.key(subject, id, kind)), rate));
         self.count(concerned.collect(), hub.clock.monotonic(), quota)
     }
 
@@ -151,10 +152,12 @@ impl Rate {
         self.tools.iter().any(|pattern| pattern.matches(&names, arguments, Verdict::Deny))
     }
 
-    fn key(&self, subject: &str, id: &ItemId) -> String {
+    fn key(&self, subject: &str, id: &ItemId, kind: Kind) -> String {
         match self.by {
             RateBy::Caller => subject.to_owned(),
             RateBy::Server => id.server.to_string(),
+            // Anybody can think of any number of addresses; they count for their server.
+            RateBy::Tool if kind == Kind::Resource => id.server.to_string(),
             RateBy::Tool => id.to_string(),
             RateBy::All => String::new(),
         }

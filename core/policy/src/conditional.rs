@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use capstan_model::Verdict;
 
 use crate::decide::{Asked, Policy, Step};
-use crate::pattern::{Arguments, spellings};
+use crate::pattern::Arguments;
 use crate::permission::{Question, Rule, RuleList};
 
 /// Engines that look at no arguments: what they deny, no arguments bring back.
@@ -39,7 +39,7 @@ impl Policy {
         if steps.iter().any(denies) {
             return Vec::new();
         }
-        let names = spellings(asked.id, self.display_of(&asked.id.server));
+        let names = self.names(asked.id);
         let none = RuleList::default();
         let (tools, global) = (&self.tools, &self.permissions.global);
         let server = self.permissions.servers.get(&asked.id.server).unwrap_or(&none);

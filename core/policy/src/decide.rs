@@ -165,8 +165,16 @@ impl Policy {
         self.servers.get(server).map_or(server.as_str(), |policy| policy.display.as_str())
     }
 
-    fn names(&self, id: &ItemId) -> Vec<String> {
-        spellings(id, self.display_of(&id.server))
+    /// Every name that a rule may call an item.
+    pub(crate) fn names(&self, id: &ItemId) -> Vec<String> {
+        let mut names = spellings(id, self.display_of(&id.server));
+        // A server that calls its tool by the id of another's is not taken for that one.
+        let is_other = |other: ItemId| other.server != id.server;
+        let looks_whole = ["__", ":", "."].iter().any(|between| id.item.contains(between));
+        if looks_whole && ItemId::resolve(&id.item, self.servers.keys()).is_some_and(is_other) {
+            names.pop();
+        }
+        names
     }
 
     /// Looks at every rule.
@@ -260,9 +268,16 @@ impl<'a> Asked<'a> {
 
 impl Said {
     fn strictest(self) -> Ruling {
-        match self.by_tools {
-            Some(ruling) if ruling.verdict > self.by_permissions.verdict => ruling,
-            Some(_) | None => self.by_permissions,
+        let Self { by_tools, by_permissions } = self;
+        match by_tools {
+            Some(ruling) if ruling.verdict > by_permissions.verdict => ruling,
+            // What a rule asks, no remembered yes may answer; so it does not hide behind a default.
+            Some(ruling)
+                if ruling.verdict == by_permissions.verdict && by_permissions.by == By::Default =>
+            {
+                ruling
+            }
+            Some(_) | None => by_permissions,
         }
     }
 }

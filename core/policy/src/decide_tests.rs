@@ -321,3 +321,29 @@ proptest! {
         prop_assert!(verdict(&with) >= before);
     }
 }
+
+#[test]
+fn what_a_rule_asks_does_not_hide_behind_a_default_that_asks_too() {
+    let mut policy = policy();
+    policy.permissions.global.allow.clear();
+    let ruling = explain_under(&policy, Kind::Tool, "move").0;
+    assert_eq!((ruling.verdict, ruling.by), (Verdict::Ask, By::Rule));
+    assert_eq!(ruling.rule, "tools.policy.ask: files__move");
+    assert_eq!(explain_under(&policy, Kind::Tool, "read").0.by, By::Default);
+}
+
+#[test]
+fn a_tool_that_is_named_like_the_id_of_anothers_is_not_taken_for_it() {
+    let mut policy = policy();
+    policy.servers.insert("mail".parse().unwrap(), ServerPolicy::default());
+    for allowed in ["mail__send", "mail__*", "mail:send", "mcp__mail__s*"] {
+        policy.permissions.global.allow = rules("permissions.allow", &[allowed]);
+        for poser in ["mail__send", "mail:send", "mail.send", "mcp__mail__send"] {
+            let ruling = explain_under(&policy, Kind::Tool, poser).0;
+            assert_eq!(ruling.verdict, Verdict::Ask, "{allowed} {poser}");
+        }
+    }
+    policy.permissions.global.allow = rules("permissions.allow", &["files__mail__send", "no__id"]);
+    assert_eq!(explain_under(&policy, Kind::Tool, "mail__send").0.verdict, Verdict::Allow);
+    assert_eq!(explain_under(&policy, Kind::Tool, "no__id").0.verdict, Verdict::Allow);
+}

@@ -202,7 +202,7 @@ impl Gateway {
         if let View::One(server) = &client.view {
             return Some((server.clone(), uri.to_owned()));
         }
-        if let Some(found) = self.mapped(uri) {
+        if let Some(found) = self.mapped(client, uri) {
             return Some(found);
         }
         let resources = self.built_for(client, Listing::Resources).await.ok()?;
@@ -253,10 +253,10 @@ impl Gateway {
         Some((id.server, id.item))
     }
 
-    fn mapped(&self, uri: &str) -> Option<(ServerName, String)> {
+    fn mapped(&self, client: &Client, uri: &str) -> Option<(ServerName, String)> {
         let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
         let server: ServerName = server.parse().ok()?;
-        self.hub.backends.contains_key(&server).then(|| (server, own.to_owned()))
+        self.shows(&server, &client.caller).then(|| (server, own.to_owned()))
     }
 }
 

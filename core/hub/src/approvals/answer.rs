@@ -12,6 +12,9 @@ use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
 /// Most unused approvals that are shown.
 const MAX_GRANTS: u32 = 64;
 
+/// The longest name of an item, or of a rule, that is shown.
+const MAX_NAME: usize = 500;
+
 /// What the operator says to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -140,14 +143,21 @@ impl Approvals {
         others.desk.sweep(now.saturating_sub(GOOD_FOR));
         let (_, found) = others.desk.look(|open| (open.id == id).then(|| open.question.clone()));
         let question = found.into_iter().flatten().next().ok_or_else(unknown)?;
-        let mut place = None;
         if let Answer::Yes(Extent::Wider(width, span)) = answer {
             self.offered(&question, width, span)?;
-            if span == Span::Saved {
-                place = Some(self.save(width, &question).await?);
+        }
+        // Taken before anything is written: of two who answer, one is told that it was too late.
+        let open = others.desk.take(id).ok_or_else(unknown)?;
+        let mut place = None;
+        if let Answer::Yes(Extent::Wider(width, Span::Saved)) = answer {
+            match self.save(width, &question).await {
+                Ok(saved) => place = Some(saved),
+                Err(error) => {
+                    others.desk.put_back(open);
+                    return Err(error);
+                }
             }
         }
-        let open = others.desk.take(id).ok_or_else(unknown)?;
         let answered = match answer {
             Answer::No => {
                 tell(open, answer);
@@ -219,13 +229,22 @@ fn shown(open: &Open, now: Duration) -> OpenQuestion {
         caller: caller.subject.clone(),
         client: caller.client.clone(),
         kind: *kind,
-        item: id.to_string(),
+        item: clipped(id.to_string()),
         arguments: open.question.shown_arguments(),
         effect: Some(*effect),
-        rule: rule.clone(),
+        rule: clipped(rule.clone()),
         stands: if open.waiting.is_some() { Stands::Waiting } else { Stands::Open },
         age: now.saturating_sub(open.asked),
     }
+}
+
+/// No longer than fits into a line of a table, many times over.
+fn clipped(mut text: String) -> String {
+    if text.len() > MAX_NAME {
+        text.truncate(text.floor_char_boundary(MAX_NAME));
+        text.push('…');
+    }
+    text
 }
 
 fn approved(grant: Grant) -> OpenQuestion {
@@ -235,7 +254,7 @@ fn approved(grant: Grant) -> OpenQuestion {
         caller: binding.subject,
         client: None,
         kind: binding.kind,
-        item: binding.item,
+        item: clipped(binding.item),
         arguments: String::new(),
         effect: None,
         rule: String::new(),

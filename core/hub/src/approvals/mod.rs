@@ -18,7 +18,7 @@ mod answer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_model::By;
+use capstan_model::{By, Caller};
 use futures::future::{Either, select};
 use tracing::warn;
 
@@ -206,8 +206,13 @@ impl From<Approval> for Decision {
 
 impl Others {
     fn binding(&self, question: &Question) -> Binding {
+        // Whoever comes by another door is somebody else, also under the same name.
+        let Caller { subject, binding, .. } = &*question.caller;
         Binding {
-            subject: question.caller.subject.clone(),
+            subject: match binding {
+                capstan_model::Binding::Access => subject.clone(),
+                capstan_model::Binding::Free => format!("{subject} (local)"),
+            },
             kind: question.kind,
             item: question.id.to_string(),
             arguments: digest::digest(&question.arguments),

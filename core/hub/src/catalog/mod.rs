@@ -166,6 +166,13 @@ impl Hub {
         views.filter(listed).map(|view| view.tokens).sum()
     }
 
+    /// Whether `caller` could be permitted to call a tool, with the right arguments.
+    pub fn shows_tool(&self, caller: &Caller, server: &ServerName, tool: &Item) -> bool {
+        let id = ItemId { server: server.clone(), item: tool.name.clone() };
+        let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
+        self.could_permit(&id, Kind::Tool, effect, caller)
+    }
+
     /// Whether `caller` could be permitted to use an item, with the right arguments.
     pub(crate) fn could_permit(
         &self,

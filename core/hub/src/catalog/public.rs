@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, ItemId, Kind, ServerName, ServerState, Target};
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, ServerState, Target};
 use capstan_wire::Json;
 use futures::StreamExt;
 use futures::stream::FuturesOrdered;
@@ -21,6 +21,7 @@ use crate::ports::{Backend, Item, Listing};
 /// call must not go to whoever is left.
 pub(crate) async fn find_public(
     hub: &Hub,
+    caller: &Caller,
     target: &Target,
 ) -> Result<Option<(ItemId, Json)>, CallError> {
     let listing = match (target.kind, &target.server) {
@@ -29,8 +30,12 @@ pub(crate) async fn find_public(
         // Whoever says which server means no other, whatever its items are called.
         (Kind::Resource, _) | (_, Some(_)) => return Ok(None),
     };
-    let may =
-        |backend: &&Arc<dyn Backend>| hub.catalog.names.may_name(backend.name(), &target.name);
+    // Of servers that the caller can have nothing of, not even a failure is told.
+    let may = |backend: &&Arc<dyn Backend>| {
+        let name = backend.name();
+        hub.catalog.names.may_name(name, &target.name)
+            && hub.policy.out_of_reach(caller, name).is_none()
+    };
     let asked = hub.backends.values().filter(may);
     let mut answers: FuturesOrdered<_> =
         asked.map(|backend| async move { (backend, backend.list(listing).await) }).collect();

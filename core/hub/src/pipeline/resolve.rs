@@ -83,7 +83,7 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
     }
     let (id, definition, fact) = match by_id(hub, &call.target).await? {
         Some(found) => found,
-        None => match find_public(hub, &call.target).await? {
+        None => match find_public(hub, &call.caller, &call.target).await? {
             Some((id, definition)) => (id, definition, None),
             None => return Err(unknown(hub, &call).await),
         },

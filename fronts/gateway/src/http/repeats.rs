@@ -11,7 +11,7 @@ use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
 use super::mirror::{Mismatch, decode};
-use crate::View;
+use crate::{Client, View};
 
 /// The keyword by which a schema asks for it.
 const KEYWORD: &str = "x-mcp-header";
@@ -45,18 +45,26 @@ impl Repeats {
         &self,
         hub: &Hub,
         headers: &HeaderMap,
-        view: &View,
+        client: &Client,
         (name, params): (&str, &Json),
     ) -> Result<(), Mismatch> {
-        let id = match view {
+        let id = match client.view() {
             View::All => hub.ids_of(&Target::tool(name)).next(),
             View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
         };
         let Some(ItemId { server, item }) = id else { return Ok(()) };
         let Some(backend) = hub.backends.get(&server) else { return Ok(()) };
+        // What the caller may not know of is refused on the road, like what is not there.
+        if hub.policy.out_of_reach(client.caller(), &server).is_some() {
+            return Ok(());
+        }
         // Where there is no list, the call fails for the same reason, and says it better.
         let Ok(list) = backend.list(Listing::Tools).await else { return Ok(()) };
         let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
+        let known = list.iter().find(|one| one.name == item);
+        if !known.is_some_and(|tool| hub.shows_tool(client.caller(), &server, tool)) {
+            return Ok(());
+        }
         let arguments = object::get(params, "arguments");
         for Repeat { header, path } in &*repeats {
             let given = match headers.get(header) {
