@@ -5,7 +5,7 @@
 //! The list errs on the side of leaving out; whoever needs such a flag puts it into `args`, where
 //! no caller can change it.
 
-use crate::help::{Flag, Value};
+use crate::help::{Flag, Program, Value};
 
 /// Names, without dashes, of flags that are never offered when they take a value.
 const NAMES: &[&str] = &[
@@ -89,6 +89,25 @@ const COMMANDS: &[&str] = &[
     "shell_command",
 ];
 
+/// Subcommands whose work is to run other programs, or to change what later runs.
+const RUNNERS: &[&str] = &[
+    "daemon",
+    "difftool",
+    "exec",
+    "filter-branch",
+    "for-each-repo",
+    "foreach",
+    "hook",
+    "instaweb",
+    "mergetool",
+    "remote-ext",
+    "send-email",
+    "shell",
+];
+
+/// The same, of one program: its configuration names programs that it runs.
+const RUNNERS_OF: &[(&str, &[&str])] = &[("git", &["config", "credential"])];
+
 /// Switches that let the configuration of a place run programs.
 const SWITCHES: &[&str] = &["ext-diff", "textconv", "use-askpass"];
 
@@ -109,6 +128,18 @@ pub(crate) enum Of {
     Program,
     /// That of a subcommand.
     Subcommand,
+}
+
+/// Whether a subcommand runs whatever it is given. Such a one is offered only where the
+/// configuration names it.
+pub(crate) fn runs_others(binary: &str, path: &[String], help: Option<&Program>) -> bool {
+    let own = RUNNERS_OF.iter().filter(|(program, _)| *program == binary);
+    let own: Vec<&str> = own.flat_map(|(_, words)| words.iter().copied()).collect();
+    let is_runner =
+        |word: &String| RUNNERS.contains(&word.as_str()) || own.contains(&word.as_str());
+    let takes_command =
+        |help: &Program| help.positionals.iter().any(|positional| is_command(&positional.name));
+    path.iter().any(is_runner) || (!path.is_empty() && help.is_some_and(takes_command))
 }
 
 /// Whether a flag may be offered to callers.
@@ -175,6 +206,21 @@ mod tests {
         ] {
             assert!(!offered(line), "{line}");
         }
+    }
+
+    #[test]
+    fn a_subcommand_that_runs_what_it_is_given_is_known() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let usage = |text: &str| help::read(format!("usage: {text}\n").as_bytes(), &["git"]);
+        for path in ["submodule foreach", "difftool", "hook run", "config", "exec"] {
+            assert!(runs_others("git", &words(path), None), "{path}");
+        }
+        let bisect = usage("git bisect run <cmd> [<arg>...]");
+        assert!(runs_others("git", &words("bisect run"), Some(&bisect)));
+        for path in ["log", "remote add", "submodule status", "bisect log"] {
+            assert!(!runs_others("git", &words(path), None), "{path}");
+        }
+        assert!(!runs_others("kubectl", &words("config view"), None));
     }
 
     #[test]

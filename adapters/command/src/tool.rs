@@ -5,7 +5,7 @@ use serde_json::{Map, Value as JsonValue, json};
 
 use crate::allowed::Allowed;
 use crate::argv::{Argv, Place, Slot, Times};
-use crate::danger::{Of, is_offered};
+use crate::danger::{Of, is_offered, runs_others};
 use crate::discover::{Command, Found};
 use crate::help::{Flag, Kind, Positional, Program, Value, ValueType};
 use crate::preset::preset;
@@ -53,6 +53,10 @@ pub fn tools(settings: &CommandSettings, found: &Found) -> Result<Vec<Tool>, Str
     for command in found.commands.iter().filter(|command| allowed.runs(&command.path)) {
         // A word that begins with a dash is a flag wherever it comes from.
         if command.path.iter().any(|word| word.starts_with('-')) {
+            continue;
+        }
+        let runs_others = runs_others(settings.binary(), &command.path, command.help.as_ref());
+        if runs_others && !allowed.names(&command.path) {
             continue;
         }
         let taken = |name: &str| tools.iter().any(|tool| tool.name == name);

@@ -155,9 +155,9 @@ fn a_program_is_added_and_called_and_its_failure_is_an_answer() {
     let scene = Scene::new(with("[permissions]\nallow = [\"*\"]\n"));
     ends_with(scene.run(&["add", "-s", "user", "-t", "cli", "k", "kubectl"]), 0);
     says(&crate::stage::user_config(&scene.world), "type = \"cli\"");
-    assert_eq!(scene.tools().len(), 5);
+    assert_eq!(scene.tools().len(), 4);
     let asked = scene.runs().len();
-    assert_eq!(scene.tools().len(), 5);
+    assert_eq!(scene.tools().len(), 4);
     assert_eq!(scene.runs().len(), asked, "what was found is kept");
 
     let told = ends_with(scene.call("k__kubectl_logs", &json!({ "name": "-x" })), 1);
@@ -168,7 +168,7 @@ fn a_program_is_added_and_called_and_its_failure_is_an_answer() {
     let row = crate::stage::row(&json(&scene.run(&["list", "--json"])), "name", "k");
     assert_eq!(
         (&row["transport"], &row["state"], &row["tools"]),
-        (&json!("cli"), &json!("connected"), &json!(5))
+        (&json!("cli"), &json!("connected"), &json!(4))
     );
 }
 

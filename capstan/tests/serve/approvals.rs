@@ -171,7 +171,7 @@ fn a_saved_yes_holds_at_once_and_after_a_restart_and_every_comment_stays() {
     let mut first = gateway(&world);
     count(&mut first, 1);
     let id = told(&first, "refused without an approval ");
-    let said = shell_ok(&world, &format!("yes {id} --save"));
+    let said = shell_ok(&world, &format!("yes {id} --tool --save"));
     assert!(said.contains("permissions.allow = [\"f__count\"]"), "{said}");
     let kept = config(&world);
     assert_eq!(kept, format!("{text}\n[permissions]\nallow = [\"f__count\"]\n"));
@@ -221,7 +221,8 @@ fn a_rule_that_asks_can_be_answered_once_and_never_for_longer() {
     let mut gateway = gateway(&world);
     count(&mut gateway, 1);
     let id = told(&gateway, "refused without an approval ");
-    for wider in ["--tool", "--save", "--arguments --save", "--server", "--server-reads --session"]
+    for wider in
+        ["--tool", "--tool --save", "--arguments --save", "--server", "--server-reads --session"]
     {
         let ended = shell(&world, &format!("yes {id} {wider}"));
         assert_eq!(ended.status, Some(6), "{wider}: {}", ended.stderr);
@@ -231,6 +232,8 @@ fn a_rule_that_asks_can_be_answered_once_and_never_for_longer() {
             ended.stderr
         );
     }
+    // For how long, but not for what.
+    assert_eq!(shell(&world, &format!("yes {id} --save")).status, Some(2));
     assert_eq!(config(&world), before);
     shell_ok(&world, &format!("yes {id}"));
     assert_eq!(text(&count(&mut gateway, 2)), "1");

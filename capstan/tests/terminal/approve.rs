@@ -176,3 +176,16 @@ fn whoever_watches_a_gateway_is_asked_about_each_call() {
     drop(stdin);
     assert!(gateway.wait().unwrap().success());
 }
+
+#[test]
+fn who_types_no_means_no() {
+    for typed in ["n", "no", "NO", "c"] {
+        let world = world();
+        let mut terminal = Terminal::start(&world, CALL);
+        terminal.wait_for("Run it?");
+        terminal.wait_for("cancel");
+        terminal.press(&format!("{typed}\r"));
+        assert_eq!(terminal.end(), 6, "{typed}: {}", terminal.screen());
+        assert_eq!(last_approval(&world), "refused", "{typed}");
+    }
+}

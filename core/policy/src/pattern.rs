@@ -34,6 +34,9 @@ pub enum BadPattern {
     /// An argument matcher is not `key=glob`.
     #[error("`{0}` is not an argument matcher; write `key=pattern`")]
     Matcher(String),
+    /// `Elicit(` without its end.
+    #[error("`{0}` has no `)` at its end; write `Elicit(server)`")]
+    Unclosed(String),
     /// It says of the same tools that they read and that they write.
     #[error("`{0}` is in `effect.read` and in `effect.write`")]
     Both(String),
@@ -72,6 +75,13 @@ impl Pattern {
         let trimmed = text.trim();
         if trimmed.is_empty() {
             return Err(BadPattern::Empty);
+        }
+        // A slip here would make a rule that never speaks, and nobody would notice.
+        if trimmed.ends_with(':') || trimmed.contains(":=") {
+            return Err(BadPattern::Matcher(trimmed.to_owned()));
+        }
+        if trimmed.starts_with("Elicit(") && !trimmed.ends_with(')') {
+            return Err(BadPattern::Unclosed(trimmed.to_owned()));
         }
         let elicit = trimmed.strip_prefix("Elicit(").and_then(|rest| rest.strip_suffix(')'));
         let what = match elicit {

@@ -128,3 +128,13 @@ fn what_is_no_pattern_is_refused() {
         assert!(Pattern::parse(bad).is_err(), "{bad:?} was accepted");
     }
 }
+
+#[test]
+fn a_slip_of_the_pen_is_refused_instead_of_matching_nothing() {
+    for text in ["s__t:", "s__t:=x", "t:", "Elicit(", "Elicit(s", "Elicit(s)x"] {
+        assert!(Pattern::parse(text).is_err(), "{text}");
+    }
+    for text in ["s:t", "s__a:b", "f:demo://x", "s__t:k=v", "Elicit(s)"] {
+        assert!(Pattern::parse(text).is_ok(), "{text}");
+    }
+}

@@ -87,8 +87,7 @@ pub(crate) fn choice(extent: Extent, server: &str, item: &str) -> String {
 /// How far a yes reaches by the options of the command line.
 pub(crate) fn extent(width: Option<Width>, span: Option<Span>) -> Extent {
     match (width, span) {
-        (None, None) => Extent::Once,
+        (None, _) => Extent::Once,
         (Some(width), span) => Extent::Wider(width, span.unwrap_or(Span::Session)),
-        (None, Some(span)) => Extent::Wider(Width::Item, span),
     }
 }

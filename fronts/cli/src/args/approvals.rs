@@ -78,7 +78,7 @@ pub struct WidthArgs {
 
 /// How long a yes holds that reaches beyond the one call.
 #[derive(Clone, Copy, Debug, Default, Args)]
-#[group(multiple = false)]
+#[group(multiple = false, requires = "WidthArgs")]
 pub struct SpanArgs {
     /// As long as the client's session, which is usual
     #[arg(long)]

@@ -64,7 +64,13 @@ impl Prompter for Terminal {
     }
 
     fn select(&mut self, question: &str, options: &[&str], start: usize) -> Result<usize, Closed> {
-        let prompt = Select::new(question, options.to_vec()).with_starting_cursor(start);
+        // Who types `n` means `no`, and not the first option with an n in it.
+        let begins = |typed: &str, _: &&str, option: &str, _: usize| {
+            option.to_lowercase().starts_with(&typed.to_lowercase()).then_some(0)
+        };
+        let prompt = Select::new(question, options.to_vec())
+            .with_starting_cursor(start)
+            .with_scorer(&begins);
         Ok(prompt.raw_prompt()?.index)
     }
 
