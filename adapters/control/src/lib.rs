@@ -1,6 +1,6 @@
 //! The socket by which the operator reaches a running gateway.
 //!
-//! Read in this order: [`folder`] says where sockets are and who may reach them, [`message`] what is
+//! Read in this order: `folder` says where sockets are and who may reach them, `message` what is
 //! said over one, [`Control`] is a gateway's end and [`Gateway`] a shell's.
 //!
 //! **Invariant:** both ends belong to the same user, and both check it: the folder and the socket are

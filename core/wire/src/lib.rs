@@ -6,7 +6,7 @@
 //!
 //! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
 //! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
-//! object or replaces a member without touching the rest, [`line`] keeps a message on one line,
+//! object or replaces a member without touching the rest, [`mod@line`] keeps a message on one line,
 //! [`duplicate`] refuses objects that two readers could read differently, and [`protocol`] has the
 //! words of MCP.
 //!

@@ -1,8 +1,8 @@
 //! What a program can do, read from its help text.
 //!
-//! Read in this order: [`clean`] makes plain lines of whatever was printed, `flag` reads one flag,
+//! Read in this order: `clean` makes plain lines of whatever was printed, `flag` reads one flag,
 //! `flags` finds all of them, `commands` finds subcommands, `synopsis` finds usage lines,
-//! `tokens` takes them apart, `usage` reads one and `walk` all of them, and [`read`] puts it all
+//! `tokens` takes them apart, `usage` reads one and `walk` all of them, and `read` puts it all
 //! together.
 //!
 //! **Invariant:** pure and total. Whatever a program prints, the result is a [`Program`], in time

@@ -1,9 +1,9 @@
 //! Who may say yes to a call that a rule asks about, and for how long.
 //!
-//! Read in this order: [`extent`] says how far a yes reaches, [`memory`] what is remembered of
-//! earlier ones, [`desk`] where questions lie open for other shells, [`rule`] what a saved yes
-//! becomes, [`digest`] what binds an approval to its arguments; here is the order in which they
-//! are asked. [`answer`] is the other end: the operator who looks at the desk.
+//! Read in this order: `extent` says how far a yes reaches, `memory` what is remembered of
+//! earlier ones, `desk` where questions lie open for other shells, `rule` what a saved yes
+//! becomes, `digest` what binds an approval to its arguments; here is the order in which they
+//! are asked. `answer` is the other end: the operator who looks at the desk.
 //!
 //! **Invariant:** an approval runs one call at most, and nothing but a yes to the very question
 //! lifts a rule that asks.

@@ -30,7 +30,7 @@ pub(super) fn lower(text: &str) -> String {
     text.get(..end).unwrap_or_default().to_lowercase().replace('\u{2019}', "'")
 }
 
-/// The text without a label before it: "[Billing] Get an invoice".
+/// The text without a label before it: "`[Billing]` Get an invoice".
 pub(super) fn without_label(text: &str) -> &str {
     let label = text.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match label {
