@@ -86,7 +86,7 @@ fn a_kill_at_any_moment_loses_no_entry_whose_answer_was_delivered() {
         let whole = rest.split_last().map_or(&[][..], |(_, whole)| whole);
         kept.extend(whole.iter().map(|line| String::from_utf8(line.clone()).unwrap()));
         // A line that was cut short is mended by whoever writes next.
-        world.open().record(entry(u64::from(round) + 1_000_000));
+        world.open().record(entry(round + 1_000_000));
         world.verified();
         let written: BTreeSet<String> =
             world.rows().into_iter().map(|row| format!("kept {}", row.item)).collect();
