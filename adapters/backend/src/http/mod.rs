@@ -41,6 +41,9 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// How long a server may take to say that it will tell of changes, before we go on without it.
 const ACKNOWLEDGED: Duration = Duration::from_secs(1);
 
+/// How long a server may take to say whether it speaks unasked; some say it with their first word.
+const STANDING: Duration = Duration::from_millis(250);
+
 /// A server behind streamable HTTP.
 pub(crate) struct HttpChannel {
     http: Arc<Http>,
@@ -107,7 +110,10 @@ impl Channel for HttpChannel {
             self.http.post(line).await;
             // From here on the server may speak unasked.
             if method == "notifications/initialized" {
-                self.http.link.spawn(Arc::clone(&self.http).listen());
+                let (asked, has_asked) = oneshot::channel();
+                self.http.link.spawn(Arc::clone(&self.http).listen(asked));
+                // What is sent next goes another way and must not be there first.
+                drop(timeout(STANDING, has_asked).await);
             }
         }
         .boxed()

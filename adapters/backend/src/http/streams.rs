@@ -139,11 +139,15 @@ impl Http {
         }
     }
 
-    /// Hears a legacy server that speaks unasked, if it does.
-    pub(super) async fn listen(self: Arc<Self>) {
+    /// Hears a legacy server that speaks unasked, if it does. `asked` is dropped when it has said
+    /// whether it does.
+    pub(super) async fn listen(self: Arc<Self>, asked: oneshot::Sender<()>) {
+        let mut asked = Some(asked);
         let (mut mark, mut failures) = (Mark::default(), 0);
         while failures < MAX_RESUMPTIONS {
-            match self.take_up(&mark).await {
+            let taken_up = self.take_up(&mark).await;
+            drop(asked.take());
+            match taken_up {
                 Ok(events) => {
                     failures = if self.hear(events, &mut mark, &mut None).await {
                         0

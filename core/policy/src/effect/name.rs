@@ -89,8 +89,9 @@ fn change(tokens: &[String]) -> Option<Said> {
     if let Some(joined) = joined(tokens) {
         return Some(Said::Writes(joined.to_owned()));
     }
-    let (at, token) =
-        tokens.iter().enumerate().find(|(_, token)| sense(token) == Some(Sense::Writes))?;
+    // The one that speaks loudest: a verb that is no noun, then the last.
+    let writing = tokens.iter().enumerate().filter(|(_, t)| sense(t) == Some(Sense::Writes));
+    let (at, token) = writing.max_by_key(|(at, token)| (!words::is_noun_too(token), *at))?;
     let leading = tokens.iter().take(at).find_map(|token| Some((token, words::base(token)?)));
     match leading {
         Some((reading, Sense::Reads)) if !shows_to_people(tokens, reading) => {
@@ -204,6 +205,9 @@ mod tests {
             ("fetch_and_star", Said::Writes(own("star"))),
             ("list_add", Said::Writes(own("add"))),
             ("get_merge_request", Said::Torn(own("get"), own("merge"))),
+            ("get_merge_create", Said::Torn(own("get"), own("create"))),
+            ("list_merge_create", Said::Writes(own("create"))),
+            ("list_merge_vote", Said::Writes(own("vote"))),
             ("query_run", Said::Torn(own("query"), own("run"))),
             ("check_in", Said::Writes(own("check"))),
             ("get_delete", Said::Destroys(own("delete"))),
