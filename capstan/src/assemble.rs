@@ -13,7 +13,7 @@ use capstan_config::{
     is_secret_name, mask_arguments, mask_url,
 };
 use capstan_hub::catalog::{Catalog, Names};
-use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
+use capstan_hub::ports::{AuditLog, Backend, Changes, Clock, Listener};
 use capstan_hub::{Absent, Check, Entry, Hub, Keep, Limits};
 use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
@@ -49,13 +49,15 @@ pub(crate) fn hub(
     let (keeper, changes) = (our_own_program()?, Arc::new(Changes::default()));
     let assembly =
         Assembly { world, config, approve, others, keeper, changes: Arc::clone(&changes) };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let servers = config.servers.values();
     let backends = servers.map(|entry| (entry.name.clone(), assembly.backend(entry))).collect();
     Ok(Hub {
         backends,
         policy: Arc::new(policy),
         audit: audit(world, config)?,
-        clock: Arc::new(SystemClock::new()),
+        pins: Arc::new(crate::pins::of(world, config, &clock)),
+        clock,
         limits: limits(loaded),
         rates: crate::rates::of(config),
         catalog: Catalog { names: names(config), ..Catalog::default() },

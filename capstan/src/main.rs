@@ -10,6 +10,7 @@ mod rates;
 mod audit;
 mod demo;
 mod packages;
+mod pins;
 mod approvals;
 mod desks;
 mod rules;

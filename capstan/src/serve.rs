@@ -263,6 +263,7 @@ async fn watch(hub: &Hub) -> Infallible {
                 tracing::warn!(server = %name, ?reason, "a server cannot be used");
             }
         }
+        hub.pins.look_again(&hub.changes).await;
         tokio::time::sleep(WATCH).await;
     }
 }

@@ -1,11 +1,13 @@
 //! What must outlive a process, in a database.
 //!
 //! [`Database`] is the store of one operator: one file, opened when something is first asked of it,
-//! and shared by all processes that run for the operator. `schema` brings an older file up to date.
+//! and shared by all processes that run for the operator. `pins` keeps approved definitions; `schema`
+//! brings an older file up to date.
 //!
 //! The statements keep to what `SQLite` and `PostgreSQL` both understand, so that a server can take the
 //! file's place.
 
+mod pins;
 mod schema;
 
 use std::fs::{DirBuilder, OpenOptions};

@@ -3,8 +3,8 @@
 use sqlx::SqlitePool;
 
 /// The steps. One that was released is never changed: what comes later gets a step of its own.
-const STEPS: &[&str] = &["\
-    CREATE TABLE approvals (\
+const STEPS: &[&str] = &[
+    "CREATE TABLE approvals (\
         number INTEGER PRIMARY KEY, \
         question TEXT NOT NULL, \
         subject TEXT NOT NULL, \
@@ -12,7 +12,19 @@ const STEPS: &[&str] = &["\
         item TEXT NOT NULL, \
         arguments TEXT NOT NULL, \
         policy TEXT NOT NULL, \
-        expires_at BIGINT NOT NULL)"];
+        expires_at BIGINT NOT NULL)",
+    "CREATE TABLE pinned_servers (\
+        number INTEGER PRIMARY KEY, \
+        server TEXT NOT NULL, \
+        identity TEXT NOT NULL, \
+        UNIQUE (server, identity))",
+    "CREATE TABLE pins (\
+        owner BIGINT NOT NULL, \
+        tool TEXT NOT NULL, \
+        fingerprint TEXT NOT NULL, \
+        definition TEXT NOT NULL, \
+        PRIMARY KEY (owner, tool))",
+];
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]

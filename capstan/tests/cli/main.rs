@@ -12,6 +12,7 @@ mod names;
 mod errors;
 mod questions;
 mod permissions;
+mod pins;
 mod surroundings;
 mod list;
 mod states;

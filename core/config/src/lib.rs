@@ -53,7 +53,7 @@ pub use rule::{OrderedRule, Reach, Rule, Rules};
 pub use schema::schema;
 pub use server::{
     CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
-    Protocol, Remote, Server, ServerEntry, Start,
+    Protocol, Remote, Server, ServerEntry, Start, ToolList,
 };
 pub use show::{Shown, show};
 pub use source::{Origin, Place, Scope, SourceFile, Surroundings};

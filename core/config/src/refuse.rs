@@ -46,8 +46,6 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Server, "login", "a login", &["off"]),
     refuse(In::Server, "headers_helper", "headers made by a command", &[]),
     refuse(In::Server, "sandbox", "confining the server's process", &["false", "off"]),
-    refuse(In::Server, "expected_tools", "refusing a server with other tools", &[]),
-    refuse(In::Server, "lock_tool_list", "refusing changed tools", &["false"]),
     // A list of tools describes those of a command-line program, and is read.
     refuse(In::Server, "tools", "changing what tools look like", &[]),
     warn(In::Server, "always_load", NOT_YET),

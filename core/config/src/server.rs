@@ -66,6 +66,8 @@ pub struct Server {
     pub expose: Option<Vec<String>>,
     /// The tools it never offers.
     pub hide: Vec<String>,
+    /// The tools it may have.
+    pub tool_list: ToolList,
     /// Its own rules; they speak of its tools by their bare names.
     pub permissions: Rules,
     /// The operator's word on what its tools do.
@@ -80,6 +82,15 @@ pub struct Server {
     pub oauth: OAuth,
     /// How its tools and prompts are called towards clients and models.
     pub naming: Naming,
+}
+
+/// Which tools a server may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolList {
+    /// By their names; `None` means any.
+    pub expected: Option<Vec<String>>,
+    /// Whether those that it did not have when it was first seen are refused and not asked about.
+    pub locked: bool,
 }
 
 /// How a server is reached.

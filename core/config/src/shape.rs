@@ -119,6 +119,10 @@ pub(crate) struct Server {
     expose: Vec<String>,
     /// Tools it never offers, whatever `expose` says.
     hide: Vec<String>,
+    /// The tools it may have, by their names; others are refused, and only told of when it is `trusted`.
+    expected_tools: Vec<String>,
+    /// Refuse tools that it did not have when it was first seen, instead of asking about them.
+    lock_tool_list: bool,
     /// Rules for its own tools, by bare name. Its deny comes after the global deny and before everything else.
     permissions: RuleLists,
     /// What its tools do, where their own word is not enough.

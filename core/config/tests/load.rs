@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_config::{
     Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile, Surroundings,
-    load,
+    ToolList, load,
 };
 use capstan_model::{Naming, ServerName, Trust, Verdict};
 
@@ -195,8 +195,6 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
         "headers_helper = \"cmd\"",
         "sandbox = { network = false }",
         "sandbox = true",
-        "expected_tools = []",
-        "lock_tool_list = true",
         "tools = { a = { hide = true } }",
     ] {
         let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
@@ -204,6 +202,18 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
     }
     for text in ["[gateway.auth]\nproviders = [\"bearer\"]", "[screen]\nmask = true"] {
         assert_eq!(load_text(text).fatal().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn the_tools_that_a_server_may_have_are_read() {
+    let x = |key: &str| server(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
+    assert_eq!(x("").tool_list, ToolList::default());
+    let some = ToolList { expected: Some(vec!["a".to_owned()]), locked: true };
+    assert_eq!(x("expected_tools = [\"a\"]\nlock_tool_list = true").tool_list, some);
+    assert_eq!(x("expected_tools = []").tool_list.expected, Some(Vec::new()));
+    for bad in ["expected_tools = \"a\"", "expected_tools = [1]", "lock_tool_list = \"yes\""] {
+        refused(&format!("[servers.x]\nurl = \"https://h\"\n{bad}"));
     }
 }
 
@@ -224,7 +234,7 @@ fn names_are_prefixed_unless_a_server_says_otherwise() {
 
 #[test]
 fn keys_that_ask_for_nothing_are_accepted() {
-    for key in ["oauth = \"auto\"", "lock_tool_list = false", "sandbox = false"] {
+    for key in ["oauth = \"auto\"", "sandbox = false"] {
         server(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
     }
     assert_eq!(load_text("[tools.authorization]\nenabled = false").problems, []);

@@ -13,7 +13,7 @@ use crate::elicit::OpenQuestions;
 use crate::pipeline::{self, Attempt, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::told::{self, Explained};
-use crate::{Approvals, Call, Rates, Session};
+use crate::{Approvals, Call, Pins, Rates, Session};
 
 /// Everything a call may need on its way.
 pub struct Hub {
@@ -37,6 +37,8 @@ pub struct Hub {
     pub changes: Arc<Changes>,
     /// Who may say yes to a call that a rule asks about, and for how long.
     pub approvals: Arc<Approvals>,
+    /// Which definitions of tools were approved.
+    pub pins: Arc<Pins>,
 }
 
 /// The bounds of a hub.

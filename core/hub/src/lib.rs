@@ -5,7 +5,7 @@
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
 //! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
-//! [`rates`] how many calls there may be, [`told`] and [`replay`] what would be decided, and [`hub`]
+//! [`rates`] how many calls there may be, [`pins`] which definitions of tools were approved, [`told`] and [`replay`] what would be decided, and [`hub`]
 //! ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
@@ -24,6 +24,7 @@ pub mod told;
 pub mod replay;
 mod errand;
 pub mod rates;
+pub mod pins;
 pub mod hub;
 
 pub use absent::Absent;
@@ -31,6 +32,7 @@ pub use approvals::Approvals;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
+pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{Attempt, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
 pub use told::{Door, Explained, Told};

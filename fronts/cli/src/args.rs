@@ -4,6 +4,7 @@ mod acl;
 mod approvals;
 mod audit;
 mod items;
+mod pins;
 mod policy;
 mod serve;
 
@@ -18,6 +19,7 @@ pub use approvals::{
 };
 pub use audit::{AuditArgs, AuditKind};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
+pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
 pub use serve::{LogFormat, ServeArgs};
 
@@ -102,6 +104,8 @@ pub enum Command {
     /// Look at what tools do, and who may use them
     #[command(subcommand)]
     Acl(AclCommand),
+    /// Show which tools are not what was approved, and approve them
+    Pins(PinsArgs),
     /// Try rules out: on cases of your own, or on past calls
     #[command(subcommand)]
     Policy(PolicyCommand),

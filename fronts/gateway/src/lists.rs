@@ -135,7 +135,7 @@ impl Gateway {
     async fn gather_one(&self, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
         let mut gathered = Gathered::default();
         let Some(backend) = self.hub.backends.get(server) else { return Ok(gathered) };
-        let items = backend.list(listing).await.map_err(|error| {
+        let items = self.hub.list(backend, listing).await.map_err(|error| {
             let revision = crate::revision::Revision::LATEST_LEGACY;
             Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
         })?;

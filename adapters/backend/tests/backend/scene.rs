@@ -137,6 +137,7 @@ impl Scene {
             catalog: Catalog::default(),
             open_questions: Arc::default(),
             approvals: Arc::default(),
+            pins: Arc::default(),
             changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });

@@ -1,10 +1,11 @@
-//! The store of approvals, in a real file.
+//! The store, in a real file.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 mod approvals;
 mod files;
 mod kill;
+mod pins;
 
 use std::time::Duration;
 

@@ -76,6 +76,7 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
         rates: capstan_hub::Rates::default(),
         open_questions: Arc::default(),
         approvals: Arc::default(),
+        pins: Arc::default(),
         changes: Arc::default(),
         catalog: capstan_hub::catalog::Catalog::default(),
     }

@@ -14,7 +14,7 @@ use crate::refuse::{self, In};
 use crate::rule::{Rules, Subject};
 use crate::server::{
     DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, EffectLists, Idle, IdlePolicy, Kind, OAuth, Protocol,
-    Server, Start,
+    Server, Start, ToolList,
 };
 use crate::show;
 use crate::tree::Table;
@@ -131,6 +131,10 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let trust = fields.word("trust", TRUSTS).unwrap_or_default();
     let expose = globs(&mut fields, "expose");
     let hide = globs(&mut fields, "hide").unwrap_or_default();
+    let tool_list = ToolList {
+        expected: fields.strings("expected_tools"),
+        locked: fields.flag("lock_tool_list").unwrap_or(false),
+    };
     let permissions = permissions(&mut fields);
     let effect = effect(&mut fields);
     let elicitation = fields.flag("elicitation");
@@ -164,6 +168,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         trust,
         expose,
         hide,
+        tool_list,
         permissions,
         effect,
         elicitation,

@@ -15,6 +15,11 @@ pub(crate) fn digest(arguments: &Json) -> String {
 
 /// The version of a policy that is written down in these texts.
 pub fn policy_version<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    digest_of(texts)
+}
+
+/// A digest of these texts, in this order.
+pub fn digest_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         // With its length, so that no two lists of texts run together.

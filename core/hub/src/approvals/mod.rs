@@ -24,7 +24,8 @@ use tracing::warn;
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use desk::MAX_OPEN;
-pub use digest::policy_version;
+pub(crate) use digest::digest;
+pub use digest::{digest_of, policy_version};
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;
 pub use rule::NoRule;
@@ -215,7 +216,7 @@ impl Others {
             },
             kind: question.kind,
             item: question.id.to_string(),
-            arguments: digest::digest(&question.arguments),
+            arguments: digest(&question.arguments),
             policy: self.shells.policy.clone(),
         }
     }

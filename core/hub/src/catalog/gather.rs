@@ -58,7 +58,7 @@ pub(super) async fn gather(
         .backends
         .values()
         .filter(|backend| wanted(backend.name()))
-        .map(|backend| async move { (backend.name().clone(), backend.list(listing).await) })
+        .map(|backend| async move { (backend.name().clone(), hub.list(backend, listing).await) })
         .collect();
     let begun = hub.clock.monotonic();
     let mut late = hub.clock.sleep(patience.limit());

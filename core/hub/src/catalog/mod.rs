@@ -190,7 +190,8 @@ impl Hub {
             fallback: fallback(caller.front),
             caller,
         };
-        self.policy.decide(&asked).verdict != Verdict::Deny
+        let ruling = self.pins.tighten(id, kind, self.policy.decide(&asked));
+        ruling.verdict != Verdict::Deny
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn find_public(
     };
     let asked = hub.backends.values().filter(may);
     let mut answers: FuturesOrdered<_> =
-        asked.map(|backend| async move { (backend, backend.list(listing).await) }).collect();
+        asked.map(|backend| async move { (backend, hub.list(backend, listing).await) }).collect();
     let mut lists: Vec<(&ServerName, Arc<[Item]>)> = Vec::new();
     let mut failure = None;
     while let Some((backend, answer)) = answers.next().await {

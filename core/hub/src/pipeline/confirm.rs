@@ -1,14 +1,15 @@
 //! Step 3: where a rule says `ask`, does the operator say yes?
 
-use capstan_model::CallError;
+use capstan_model::{Binding, CallError, Kind};
+use tracing::warn;
 
 use super::permit::Permitted;
 use super::record::Record;
 use super::resolve::Resolved;
 use crate::approvals::Decision;
 use crate::hub::Hub;
-use crate::ports::{Approval, Operator};
-use crate::{Ground, Part, Session};
+use crate::ports::{Approval, Item, Operator};
+use crate::{Ground, Part, Session, Standing};
 
 /// A call that rules and operator agree to.
 pub(super) struct Approved {
@@ -35,6 +36,7 @@ pub(super) async fn confirm(
             Approval::Yes(ground, _) => {
                 record.approved(ground);
                 operator.allowed();
+                pin(hub, &resolved).await;
             }
             Approval::No(ground) => {
                 record.approved(ground);
@@ -44,4 +46,18 @@ pub(super) async fn confirm(
         }
     }
     Ok(Approved { resolved })
+}
+
+/// A yes to a tool that is new approves it as it is. That of a client in the place of the operator
+/// is good for its call and no more.
+async fn pin(hub: &Hub, resolved: &Resolved) {
+    let Resolved { id, definition, call, .. } = resolved;
+    let is_new = call.target.kind == Kind::Tool && hub.pins.standing(id) == Standing::New;
+    if !is_new || call.caller.binding != Binding::Free {
+        return;
+    }
+    let item = Item { name: id.item.clone(), definition: definition.clone() };
+    if let Err(error) = hub.pins.approve(&id.server, [&item]).await {
+        warn!(%error, tool = ?id.item, "that the tool was approved cannot be kept");
+    }
 }

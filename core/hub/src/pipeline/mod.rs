@@ -73,5 +73,10 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallErro
     let Resolved { id, effect, call, .. } = resolve::explain(hub, call).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
-    Ok(Told { caller, id, kind, arguments, effect }.explain(&hub.policy, hub.clock.now()))
+    let told = Told { caller, id, kind, arguments, effect };
+    let mut explained = told.explain(&hub.policy, hub.clock.now());
+    let (ruling, step) = hub.pins.explain(&explained.id, kind, explained.ruling);
+    explained.ruling = ruling;
+    explained.steps.extend(step);
+    Ok(explained)
 }

@@ -1,10 +1,11 @@
 //! What the road needs from outside, as traits: servers and the clock here, people and programs in
 //! `operator`, what servers say unasked in `listener`, what is written down in `audit`, what is
-//! kept in `store` and `rules`.
+//! kept in `store`, `pins` and `rules`.
 
 mod audit;
 mod listener;
 mod operator;
+mod pins;
 mod rules;
 mod store;
 
@@ -13,10 +14,10 @@ pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
 };
+pub use pins::{Pin, PinOwner, PinStore};
 pub use rules::{NewRule, NotSaved, RuleBook};
 pub use store::{Binding, Grant, Store, StoreError};
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 
 /// A boxed future; the price of keeping these traits usable as `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One server, whatever its transport.
 pub trait Backend: Send + Sync {

@@ -111,6 +111,7 @@ impl World {
             open_questions: Arc::default(),
             changes: Arc::default(),
             approvals: Arc::default(),
+            pins: Arc::default(),
         };
         Self { session: hub.session(), hub, log }
     }

@@ -16,6 +16,7 @@ mod list;
 mod man;
 mod offers;
 mod options;
+mod pins;
 mod policy;
 pub(crate) mod prompt;
 mod prompts;
@@ -52,6 +53,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
         Command::Acl(command) => acl::run(context, command).await,
+        Command::Pins(args) => pins::run(context, args).await,
         Command::Policy(command) => policy::run(context, command),
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),

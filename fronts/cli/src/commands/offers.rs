@@ -66,7 +66,7 @@ pub(super) async fn of_server(
         return Err(CallError::Unreachable { server: server.clone(), reason });
     };
     let _waiting = Waiting::new(context.print, &format!("starting `{server}`"));
-    backend.list(listing).await
+    hub.list(backend, listing).await
 }
 
 /// Keeps the names for completions, as far as a shell may be given them.

@@ -98,7 +98,7 @@ async fn of_server(
         return Err(Failure::not_found(format!("server `{name}` is not in use")));
     };
     let waiting = Waiting::new(context.print, &format!("starting `{name}`"));
-    let items = backend.list(Listing::Tools).await?;
+    let items = hub.list(backend, Listing::Tools).await?;
     drop(waiting);
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);

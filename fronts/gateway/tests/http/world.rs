@@ -124,6 +124,7 @@ impl World {
             rates: capstan_hub::Rates::default(),
             open_questions: Arc::default(),
             approvals: Arc::default(),
+            pins: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),
         };

@@ -132,6 +132,7 @@ impl World {
             limits: Limits::default(),
             rates: capstan_hub::Rates::default(),
             approvals: Arc::default(),
+            pins: Arc::default(),
             open_questions: Arc::default(),
             catalog: capstan_hub::catalog::Catalog::default(),
             changes: Arc::default(),

@@ -124,7 +124,7 @@ impl Check<'_> {
             return Err(Failure::not_found(format!("server `{server}` is not in use")));
         };
         let waiting = Waiting::new(print, &format!("starting `{server}`"));
-        let items = backend.list(Listing::Tools).await?;
+        let items = hub.list(backend, Listing::Tools).await?;
         drop(waiting);
         let now = self.context.host.now();
         let explain = |item: &Item| {

@@ -1,0 +1,30 @@
+//! Where approved definitions of tools are kept, and what the configuration says of them.
+
+use std::sync::Arc;
+
+use capstan_config::{Config, Server};
+use capstan_hub::approvals::digest_of;
+use capstan_hub::ports::Clock;
+use capstan_hub::{NewTools, PinRules, Pins};
+use capstan_store::Database;
+
+use crate::world::World;
+
+/// The approved definitions of the configured servers.
+pub(crate) fn of(world: &World, config: &Config, clock: &Arc<dyn Clock>) -> Pins {
+    let store = Arc::new(Database::at(world.state().join("state.db")));
+    let whole = config.servers.values();
+    let whole = whole.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
+    let servers = whole.map(|(name, server)| (name.clone(), rules(server))).collect();
+    Pins::new(store, Arc::clone(clock), servers)
+}
+
+fn rules(server: &Server) -> PinRules {
+    PinRules {
+        // As it may be shown: another token does not make another server.
+        identity: digest_of([server.kind.as_str(), &server.target]),
+        trust: server.trust,
+        new_tools: if server.tool_list.locked { NewTools::Refuse } else { NewTools::Ask },
+        expected: server.tool_list.expected.clone(),
+    }
+}

@@ -1,0 +1,49 @@
+//! A server that becomes another one while a gateway runs, and what clients see of it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use capstan_testkit::{binary, wait_until};
+use serde_json::json;
+
+use crate::stage::{ALL, Gateway, LIMIT, tool_names, with};
+
+#[test]
+fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
+    let world = with("");
+    let (tool, fixture) = (world.home().join("tool.json"), binary("capstan-fixture"));
+    let (tool, fixture) = (tool.display(), fixture.display());
+    let script =
+        world.write("server", format!("#!/bin/sh\nexec '{fixture}' --tool \"$(cat '{tool}')\"\n"));
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    world.write_user_config(&format!("{ALL}[servers.s]\ncommand = '{}'\n", script.display()));
+    let becomes = |description: &str| {
+        let schema = json!({ "type": "object" });
+        let tool = json!({ "name": "mail", "description": description, "inputSchema": schema });
+        world.write("tool.json", tool.to_string());
+    };
+    becomes("Lists mails.");
+    world.capstan(["tools", "s"]).ok();
+    becomes("Lists mails for somebody else.");
+
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-11-25");
+    let names = tool_names(&gateway.ask(2, "tools/list", &json!({})));
+    assert!(!names.contains(&"s__mail".to_owned()), "{names:?}");
+    let call = |gateway: &mut Gateway, id, name: &str| {
+        gateway.ask(id, "tools/call", &json!({ "name": name, "arguments": {} }))
+    };
+    // As if it were not there.
+    let refused = call(&mut gateway, 3, "s__mail").to_string().replace("mail", "nail");
+    assert_eq!(refused.replace(":3", ":4"), call(&mut gateway, 4, "s__nail").to_string());
+
+    world.capstan(["pins", "s", "--approve"]).ok();
+    let mut id = 5;
+    let is_listed = || {
+        id += 1;
+        let names = tool_names(&gateway.ask(id, "tools/list", &json!({})));
+        names.contains(&"s__mail".to_owned())
+    };
+    assert!(wait_until(is_listed, LIMIT));
+    assert_eq!(call(&mut gateway, 9999, "s__mail")["result"]["isError"], json!(null));
+}

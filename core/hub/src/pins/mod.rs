@@ -1,0 +1,373 @@
+//! Definitions of tools that were approved, and what became of them since.
+//!
+//! What a server has when it is first seen is approved with it. From then on a tool that is new is
+//! asked about, and one whose definition has changed is not used until somebody has looked at it:
+//! a server cannot show one thing and become another. The changes of a trusted server are only
+//! told. `fingerprint` says what counts as a change.
+//!
+//! **Invariant:** pins never permit anything; they only make a verdict stricter.
+
+mod fingerprint;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_model::{By, CallError, ItemId, Kind, Ruling, ServerName, Trust, Verdict};
+use capstan_policy::Step;
+use tracing::{info, warn};
+
+use crate::hub::Hub;
+use crate::ports::{
+    Backend, Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
+};
+use fingerprint::{pin, pins};
+
+/// How long it takes at most until what another process approved is seen here.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// What is said of a server's definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PinRules {
+    /// How the server is started or reached, as a digest.
+    pub identity: String,
+    /// How far it is believed.
+    pub trust: Trust,
+    /// What becomes of tools that are new.
+    pub new_tools: NewTools,
+    /// The tools that it may have, if that is said.
+    pub expected: Option<Vec<String>>,
+}
+
+/// What becomes of tools that a server did not have before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NewTools {
+    /// They are asked about.
+    #[default]
+    Ask,
+    /// They are refused.
+    Refuse,
+}
+
+/// How a tool stands to what was approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what was approved.
+    Approved,
+    /// It was not there.
+    New,
+    /// It was something else.
+    Changed,
+    /// It is not among the tools that the configuration expects.
+    Unexpected,
+}
+
+/// A tool beside what was approved of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Review {
+    /// The tool.
+    pub tool: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// What was approved, as a person reads it.
+    pub before: Option<String>,
+    /// What it is now.
+    pub now: String,
+}
+
+/// The approved definitions of all servers.
+#[derive(Default)]
+pub struct Pins {
+    kept: Option<Kept>,
+    servers: HashMap<ServerName, PinRules>,
+    seen: Mutex<HashMap<ServerName, Seen>>,
+}
+
+struct Kept {
+    store: Arc<dyn PinStore>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A list, and the tools in it that are not what was approved.
+#[derive(Clone)]
+struct Seen {
+    items: Arc<[Item]>,
+    odd: HashMap<String, Standing>,
+    at: Duration,
+}
+
+// === impl Pins ===
+
+impl Pins {
+    /// Definitions that are kept in a store, for servers of which this is said.
+    pub fn new(
+        store: Arc<dyn PinStore>,
+        clock: Arc<dyn Clock>,
+        servers: HashMap<ServerName, PinRules>,
+    ) -> Self {
+        Self { kept: Some(Kept { store, clock }), servers, seen: Mutex::default() }
+    }
+
+    /// Compares a list with what was approved, unless that was done just now.
+    ///
+    /// Where nothing can be looked up, that is told, and every tool counts as approved: a broken
+    /// disk is not the server's doing.
+    pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) {
+        let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else { return };
+        let now = kept.clock.monotonic();
+        let is_fresh = |seen: &Seen| {
+            let recent = now.saturating_sub(seen.at) < LOOK_AGAIN;
+            Arc::ptr_eq(&seen.items, items) && (seen.odd.is_empty() || recent)
+        };
+        if self.lock().get(server).is_some_and(is_fresh) {
+            return;
+        }
+        let odd = match kept.compare(server, rules, items).await {
+            Ok(odd) => odd,
+            Err(error) => {
+                say_broken(server, &error);
+                HashMap::new()
+            }
+        };
+        let seen = Seen { items: Arc::clone(items), odd, at: now };
+        let before = self.lock().insert(server.clone(), seen.clone());
+        tell(server, before.as_ref().map(|seen| &seen.odd), &seen.odd);
+    }
+
+    /// Looks again at the servers some of whose tools are not approved, and tells whoever listens
+    /// of those where that has changed.
+    pub async fn look_again(&self, changes: &Changes) {
+        for (server, before) in self.unapproved() {
+            self.look_at(&server, &before.items).await;
+            let is_same = self.lock().get(&server).is_none_or(|now| now.odd == before.odd);
+            if !is_same {
+                changes.list_changed(&server, Listing::Tools);
+            }
+        }
+    }
+
+    /// How a tool stands to what was approved.
+    pub fn standing(&self, id: &ItemId) -> Standing {
+        let odd = self.lock().get(&id.server).and_then(|seen| seen.odd.get(&id.item).copied());
+        odd.unwrap_or(Standing::Approved)
+    }
+
+    /// What is ruled on an item when its definition is looked at, too.
+    pub(crate) fn tighten(&self, id: &ItemId, kind: Kind, ruling: Ruling) -> Ruling {
+        match (self.rule_on(id, kind), ruling.verdict) {
+            (None, _) | (Some(_), Verdict::Deny) => ruling,
+            // Also in the place of another question: one yes to this one approves the tool.
+            (Some(by_pins), Verdict::Allow | Verdict::Ask) => by_pins,
+        }
+    }
+
+    /// The same, told as a step on the way to the verdict.
+    pub(crate) fn explain(
+        &self,
+        id: &ItemId,
+        kind: Kind,
+        ruling: Ruling,
+    ) -> (Ruling, Option<Step>) {
+        let step = self.rule_on(id, kind).map(|by_pins| Step {
+            engine: "pins",
+            rule: by_pins.rule,
+            verdict: Some(by_pins.verdict),
+        });
+        (self.tighten(id, kind, ruling), step)
+    }
+
+    /// What is said of an item by how its definition stands; nothing when it is approved.
+    fn rule_on(&self, id: &ItemId, kind: Kind) -> Option<Ruling> {
+        if kind != Kind::Tool {
+            return None;
+        }
+        let (server, standing) = (&id.server, self.standing(id));
+        let refuses_new =
+            self.servers.get(server).is_some_and(|rules| rules.new_tools == NewTools::Refuse);
+        let (verdict, why) = match standing {
+            Standing::Approved => return None,
+            Standing::New if refuses_new => {
+                (Verdict::Deny, "lock_tool_list, and the tool is new".to_owned())
+            }
+            Standing::New => (Verdict::Ask, format!("a new tool (`capstan pins {server}`)")),
+            Standing::Changed => {
+                let why = format!("a changed tool (`capstan pins {server}` shows how)");
+                (Verdict::Deny, why)
+            }
+            Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
+        };
+        Some(Ruling { verdict, rule: format!("servers.{server}: {why}"), by: By::Rule })
+    }
+
+    /// Every tool of a list beside what was approved of it.
+    pub async fn review(
+        &self,
+        server: &ServerName,
+        items: &[Item],
+    ) -> Result<Vec<Review>, StoreError> {
+        let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
+            return Ok(Vec::new());
+        };
+        let approved = kept.store.pins(&rules.owner(server)).await?.unwrap_or_default();
+        let mut approved: HashMap<String, Pin> =
+            approved.into_iter().map(|pin| (pin.tool.clone(), pin)).collect();
+        let review = |item: &Item| {
+            let now = pin(item);
+            let before = approved.remove(&item.name);
+            let standing = rules.standing(&now, before.as_ref());
+            let before = before.map(|pin| pin.text);
+            Review { tool: now.tool, standing, before, now: now.text }
+        };
+        Ok(items.iter().map(review).collect())
+    }
+
+    /// Approves tools as they are in this list.
+    pub async fn approve<'a>(
+        &self,
+        server: &ServerName,
+        items: impl IntoIterator<Item = &'a Item>,
+    ) -> Result<(), StoreError> {
+        let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
+            return Ok(());
+        };
+        let pins = pins(items);
+        kept.store.approve(&rules.owner(server), &pins).await?;
+        if let Some(seen) = self.lock().get_mut(server) {
+            for pin in &pins {
+                seen.odd.remove(&pin.tool);
+            }
+        }
+        Ok(())
+    }
+
+    /// The servers some of whose tools are not approved.
+    fn unapproved(&self) -> Vec<(ServerName, Seen)> {
+        let mut seen = self.lock().clone();
+        seen.retain(|_, seen| !seen.odd.is_empty());
+        seen.into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl PinRules ===
+
+impl PinRules {
+    fn owner(&self, server: &ServerName) -> PinOwner {
+        PinOwner { server: server.clone(), identity: self.identity.clone() }
+    }
+
+    fn standing(&self, now: &Pin, before: Option<&Pin>) -> Standing {
+        let is_expected =
+            self.expected.as_ref().is_none_or(|expected| expected.contains(&now.tool));
+        match before {
+            _ if !is_expected && self.trust != Trust::Trusted => Standing::Unexpected,
+            None => Standing::New,
+            Some(before) if before.fingerprint != now.fingerprint => Standing::Changed,
+            Some(_) => Standing::Approved,
+        }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Unexpected => "unexpected",
+        }
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// The tools of a list that are not what was approved. A server that was never seen is approved
+    /// as it is; so is whatever a trusted one changes.
+    async fn compare(
+        &self,
+        server: &ServerName,
+        rules: &PinRules,
+        items: &[Item],
+    ) -> Result<HashMap<String, Standing>, StoreError> {
+        let owner = rules.owner(server);
+        let pins = pins(items);
+        let mut approved = self.store.pins(&owner).await?;
+        if approved.is_none() {
+            self.store.begin(&owner, &pins).await?;
+            // Another process may have been first, with another list.
+            approved = self.store.pins(&owner).await?;
+        }
+        let approved = approved.unwrap_or_default();
+        let approved: HashMap<&str, &Pin> =
+            approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
+        let mut odd = HashMap::new();
+        for pin in &pins {
+            match rules.standing(pin, approved.get(pin.tool.as_str()).copied()) {
+                Standing::Approved => {}
+                standing @ (Standing::New | Standing::Changed | Standing::Unexpected) => {
+                    odd.insert(pin.tool.clone(), standing);
+                }
+            }
+        }
+        let is_strict = rules.trust != Trust::Trusted || rules.new_tools == NewTools::Refuse;
+        if is_strict || odd.is_empty() {
+            return Ok(odd);
+        }
+        let new: Vec<Pin> = pins.into_iter().filter(|pin| odd.contains_key(&pin.tool)).collect();
+        for pin in &new {
+            info!(%server, tool = ?pin.tool, "a trusted server has changed a tool");
+        }
+        self.store.approve(&owner, &new).await?;
+        Ok(HashMap::new())
+    }
+}
+
+impl Hub {
+    /// Connects if need be and says what a server offers. Tools are compared with what was approved
+    /// of them before anybody decides about them.
+    pub async fn list(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Result<Arc<[Item]>, CallError> {
+        let items = backend.list(listing).await?;
+        if listing == Listing::Tools {
+            self.pins.look_at(backend.name(), &items).await;
+        }
+        Ok(items)
+    }
+}
+
+/// Tells of tools that are not what was approved, when that is news.
+fn tell(
+    server: &ServerName,
+    before: Option<&HashMap<String, Standing>>,
+    odd: &HashMap<String, Standing>,
+) {
+    if odd.is_empty() || before == Some(odd) {
+        return;
+    }
+    let count = |standing| odd.values().filter(|one| **one == standing).count();
+    let (new, changed) = (count(Standing::New), count(Standing::Changed));
+    let unexpected = count(Standing::Unexpected);
+    warn!(
+        %server, new, changed, unexpected,
+        "its tools are not those that were approved; `capstan pins {server}` shows what changed"
+    );
+}
+
+fn say_broken(server: &ServerName, error: &StoreError) {
+    let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+    warn!(%server, %error, cause, "its tools cannot be compared with what was approved");
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! `capstan pins`: which tools are not what was approved, and what has become of them.
+
+use std::sync::Arc;
+
+use capstan_hub::catalog::Gathered;
+use capstan_hub::ports::{Item, Listing, StoreError};
+use capstan_hub::{Hub, Review, Standing};
+use capstan_model::ServerName;
+use serde::Serialize;
+use similar::TextDiff;
+
+use super::offers::{of_all, of_named};
+use super::tools::tell_missing;
+use crate::args::PinsArgs;
+use crate::clean::clean;
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::print::width;
+use crate::table::table;
+
+/// One tool, as `--json` prints it.
+#[derive(Serialize)]
+struct Row {
+    server: String,
+    tool: String,
+    standing: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    now: String,
+}
+
+pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Failure> {
+    let setup = context.setup()?;
+    let hub = context.hub(&setup)?;
+    let gathered = match &args.server {
+        Some(name) => of_named(context, &setup, hub, Listing::Tools, name).await?,
+        None => of_all(context, hub, Listing::Tools, &args.wait).await,
+    };
+    let mut reviews = Vec::new();
+    for (server, items) in &gathered.lists {
+        let all = hub.pins.review(server, items).await.map_err(|error| broken(&error))?;
+        reviews.extend(all.into_iter().map(|review| (server.clone(), review)));
+    }
+    refuse_unknown(args, &reviews)?;
+    let is_named = |tool: &String| args.tool.is_empty() || args.tool.contains(tool);
+    reviews.retain(|(_, review)| {
+        is_named(&review.tool) && (args.all || review.standing != Standing::Approved)
+    });
+    if args.approve {
+        return approve(context, hub, &gathered, &reviews).await;
+    }
+    show(context, args, &reviews);
+    tell_missing(context, hub, &gathered);
+    Ok(context.exit_without(&setup, gathered.failed.keys()))
+}
+
+fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(), Failure> {
+    let is_there = |tool: &&String| reviews.iter().any(|(_, review)| review.tool == **tool);
+    match args.tool.iter().find(|tool| !is_there(tool)) {
+        None => Ok(()),
+        Some(tool) => {
+            let server = args.server.as_deref().unwrap_or_default();
+            let failure = Failure::not_found(format!("`{server}` has no tool `{tool}`"));
+            Err(failure.hint(format!("`capstan pins {server} --all` shows those that it has")))
+        }
+    }
+}
+
+/// Approves what was looked at, and not what may be there by now.
+async fn approve(
+    context: &Context,
+    hub: &Hub,
+    gathered: &Gathered,
+    reviews: &[(ServerName, Review)],
+) -> Result<Exit, Failure> {
+    for (server, items) in &gathered.lists {
+        let of_server = |item: &&Item| {
+            reviews.iter().any(|(whose, review)| whose == server && review.tool == item.name)
+        };
+        let items: &Arc<[Item]> = items;
+        let chosen: Vec<&Item> = items.iter().filter(of_server).collect();
+        hub.pins.approve(server, chosen).await.map_err(|error| broken(&error))?;
+    }
+    for (server, review) in reviews {
+        let Review { tool, standing, .. } = review;
+        match standing {
+            Standing::Approved => {}
+            Standing::New | Standing::Changed => {
+                context.print.note(&format!("approved `{server}__{}`", clean(tool)));
+            }
+            // It is not for a command to say what a file does not.
+            Standing::Unexpected => context.print.warning(&format!(
+                "`{server}__{}` is not among `expected_tools` and stays refused",
+                clean(tool)
+            )),
+        }
+    }
+    if reviews.iter().all(|(_, review)| review.standing == Standing::Approved) {
+        context.print.note("there was nothing to approve");
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
+    if context.print.wants_json() {
+        let rows: Vec<Row> = reviews.iter().map(Row::new).collect();
+        context.print.json(&rows);
+        return;
+    }
+    if reviews.is_empty() {
+        context.print.note("every tool is what was approved");
+        return;
+    }
+    let cells: Vec<Vec<String>> = reviews.iter().map(cells).collect();
+    context.print.data(&table(&["SERVER", "TOOL", "STANDING"], &cells, width()));
+    if let Some(server) = &args.server {
+        for (_, review) in reviews {
+            let diff = difference(review);
+            if !diff.is_empty() {
+                context.print.data(&format!("\n{}\n{}", clean(&review.tool), clean(&diff)));
+            }
+        }
+        if reviews.iter().any(|(_, review)| review.standing != Standing::Approved) {
+            context
+                .print
+                .hint(&format!("`capstan pins {server} --approve` approves them as shown"));
+        }
+    } else {
+        context.print.hint("`capstan pins SERVER` shows what has changed");
+    }
+}
+
+fn cells((server, review): &(ServerName, Review)) -> Vec<String> {
+    vec![server.to_string(), review.tool.clone(), review.standing.as_str().to_owned()]
+}
+
+/// What is other than what was approved, line by line.
+fn difference(review: &Review) -> String {
+    let before = review.before.as_deref().unwrap_or_default();
+    TextDiff::from_lines(before, &review.now).unified_diff().context_radius(2).to_string()
+}
+
+fn broken(error: &StoreError) -> Failure {
+    let cause = error.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::internal(format!("{error}{cause}"))
+}
+
+// === impl Row ===
+
+impl Row {
+    fn new((server, review): &(ServerName, Review)) -> Self {
+        let Review { tool, standing, before, now } = review.clone();
+        Self { server: server.to_string(), tool, standing: standing.as_str(), before, now }
+    }
+}
