@@ -56,7 +56,7 @@ pub(crate) fn hub(
         backends,
         policy: Arc::new(policy),
         audit: audit(world, config)?,
-        pins: Arc::new(crate::pins::of(world, config, &clock)),
+        pins: Arc::new(crate::pins::of(world, config, &clock, &changes)),
         clock,
         limits: limits(loaded),
         rates: crate::rates::of(config),

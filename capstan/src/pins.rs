@@ -4,19 +4,24 @@ use std::sync::Arc;
 
 use capstan_config::{Config, Server};
 use capstan_hub::approvals::digest_of;
-use capstan_hub::ports::Clock;
+use capstan_hub::ports::{Changes, Clock};
 use capstan_hub::{NewTools, PinRules, Pins};
 use capstan_store::Database;
 
 use crate::world::World;
 
 /// The approved definitions of the configured servers.
-pub(crate) fn of(world: &World, config: &Config, clock: &Arc<dyn Clock>) -> Pins {
+pub(crate) fn of(
+    world: &World,
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    changes: &Arc<Changes>,
+) -> Pins {
     let store = Arc::new(Database::at(world.state().join("state.db")));
     let whole = config.servers.values();
     let whole = whole.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
     let servers = whole.map(|(name, server)| (name.clone(), rules(server))).collect();
-    Pins::new(store, Arc::clone(clock), servers)
+    Pins::new(store, Arc::clone(clock), Arc::clone(changes), servers)
 }
 
 fn rules(server: &Server) -> PinRules {

@@ -263,7 +263,7 @@ async fn watch(hub: &Hub) -> Infallible {
                 tracing::warn!(server = %name, ?reason, "a server cannot be used");
             }
         }
-        hub.pins.look_again(&hub.changes).await;
+        hub.pins.look_again().await;
         tokio::time::sleep(WATCH).await;
     }
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use capstan_testkit::{binary, wait_until};
+use capstan_testkit::binary;
 use serde_json::json;
 
-use crate::stage::{ALL, Gateway, LIMIT, tool_names, with};
+use crate::stage::{ALL, Gateway, tool_names, with};
 
 #[test]
 fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
@@ -23,7 +23,7 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
         world.write("tool.json", tool.to_string());
     };
     becomes("Lists mails.");
-    world.capstan(["tools", "s"]).ok();
+    world.capstan(["tools", "s"]).run().ok();
     becomes("Lists mails for somebody else.");
 
     let mut gateway = Gateway::start(&world, "");
@@ -37,13 +37,10 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
     let refused = call(&mut gateway, 3, "s__mail").to_string().replace("mail", "nail");
     assert_eq!(refused.replace(":3", ":4"), call(&mut gateway, 4, "s__nail").to_string());
 
-    world.capstan(["pins", "s", "--approve"]).ok();
-    let mut id = 5;
-    let is_listed = || {
-        id += 1;
-        let names = tool_names(&gateway.ask(id, "tools/list", &json!({})));
-        names.contains(&"s__mail".to_owned())
-    };
-    assert!(wait_until(is_listed, LIMIT));
-    assert_eq!(call(&mut gateway, 9999, "s__mail")["result"]["isError"], json!(null));
+    world.capstan(["pins", "s", "--approve"]).run().ok();
+    // Whoever has seen the list is told.
+    assert_eq!(gateway.hear()["method"], "notifications/tools/list_changed");
+    let names = tool_names(&gateway.ask(5, "tools/list", &json!({})));
+    assert!(names.contains(&"s__mail".to_owned()), "{names:?}");
+    assert_eq!(call(&mut gateway, 6, "s__mail")["result"]["isError"], json!(null));
 }

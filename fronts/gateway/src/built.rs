@@ -26,6 +26,8 @@ pub(crate) struct Built {
     pub(crate) owners: HashMap<String, (ServerName, String)>,
     /// When a rule ceases to count, and others may be shown.
     until: Option<Timestamp>,
+    /// Which definitions were approved when it was made.
+    pins: u64,
 }
 
 /// What a list is made of.
@@ -34,6 +36,7 @@ pub(crate) struct Made {
     pub(crate) pages: Pages,
     pub(crate) owners: HashMap<String, (ServerName, String)>,
     pub(crate) until: Option<Timestamp>,
+    pub(crate) pins: u64,
 }
 
 /// Pages as they grow.
@@ -54,9 +57,9 @@ struct Book {
 
 impl Built {
     pub(crate) fn new(made: Made) -> Self {
-        let Made { sources, pages: Pages { all, legacy, .. }, owners, until } = made;
+        let Made { sources, pages: Pages { all, legacy, .. }, owners, until, pins } = made;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
-        Self { sources, pages, legacy, owners, until }
+        Self { sources, pages, legacy, owners, until, pins }
     }
 
     /// The pages, as a client of this revision may see them.
@@ -80,7 +83,7 @@ impl Built {
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         let (sources, pages, owners) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { sources, pages, legacy: None, owners, until: None }
+        Self { sources, pages, legacy: None, owners, until: None, pins: 0 }
     }
 
     /// Whether rules have ceased to count since it was made.
@@ -88,14 +91,16 @@ impl Built {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it is what these lists make now.
-    pub(crate) fn is_of(&self, gathered: &Gathered, now: Timestamp) -> bool {
+    /// Whether it is what these lists make now, with these definitions approved.
+    pub(crate) fn is_of(&self, gathered: &Gathered, pins: u64, now: Timestamp) -> bool {
         let same = self
             .sources
             .iter()
             .zip(&gathered.lists)
             .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
-        same && self.sources.len() == gathered.lists.len() && !self.is_over(now)
+        same && self.pins == pins
+            && self.sources.len() == gathered.lists.len()
+            && !self.is_over(now)
     }
 }
 
@@ -172,7 +177,7 @@ mod tests {
             pages.push(item);
         }
         let (sources, owners) = (Vec::new(), HashMap::new());
-        Built::new(Made { sources, pages, owners, until: None })
+        Built::new(Made { sources, pages, owners, until: None, pins: 0 })
     }
 
     #[test]

@@ -82,8 +82,8 @@ impl Gateway {
         };
         let key = (view.clone(), listing);
         let known = self.lists.built().get(&key).cloned();
-        let now = self.hub.clock.now();
-        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered, now)) {
+        let (pins, now) = (self.hub.pins.version(), self.hub.clock.now());
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered, pins, now)) {
             return Ok(Arc::clone(known));
         }
         let built = Arc::new(self.build(view, listing, &gathered, &Caller::anonymous()));
@@ -151,6 +151,8 @@ impl Gateway {
         gathered: &Gathered,
         caller: &Caller,
     ) -> Built {
+        // Before anything is looked at, so that a change meanwhile makes it anew.
+        let pins = self.hub.pins.version();
         let sources: Vec<(ServerName, Arc<[Item]>)> =
             gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
         let mut pages = Pages::of(listing);
@@ -190,7 +192,7 @@ impl Gateway {
             }
         }
         let until = self.hub.rules_change_at();
-        Built::new(Made { sources, pages, owners, until })
+        Built::new(Made { sources, pages, owners, until, pins })
     }
 
     /// Whose resource an address is, and what its server calls it.

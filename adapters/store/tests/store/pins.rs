@@ -39,7 +39,7 @@ async fn a_server_begins_once_also_with_nothing_and_others_are_not_touched() {
     assert_eq!(database.pins(&t).await.unwrap(), None);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn of_many_who_begin_at_once_one_does() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.db");

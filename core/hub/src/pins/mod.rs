@@ -10,6 +10,7 @@
 mod fingerprint;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,11 +82,13 @@ pub struct Pins {
     kept: Option<Kept>,
     servers: HashMap<ServerName, PinRules>,
     seen: Mutex<HashMap<ServerName, Seen>>,
+    version: AtomicU64,
 }
 
 struct Kept {
     store: Arc<dyn PinStore>,
     clock: Arc<dyn Clock>,
+    changes: Arc<Changes>,
 }
 
 /// A list, and the tools in it that are not what was approved.
@@ -99,13 +102,16 @@ struct Seen {
 // === impl Pins ===
 
 impl Pins {
-    /// Definitions that are kept in a store, for servers of which this is said.
+    /// Definitions that are kept in a store, for servers of which this is said. Whoever listens to
+    /// changes is told when a tool becomes approved, or no longer is.
     pub fn new(
         store: Arc<dyn PinStore>,
         clock: Arc<dyn Clock>,
+        changes: Arc<Changes>,
         servers: HashMap<ServerName, PinRules>,
     ) -> Self {
-        Self { kept: Some(Kept { store, clock }), servers, seen: Mutex::default() }
+        let kept = Some(Kept { store, clock, changes });
+        Self { kept, servers, ..Self::default() }
     }
 
     /// Compares a list with what was approved, unless that was done just now.
@@ -130,20 +136,24 @@ impl Pins {
             }
         };
         let seen = Seen { items: Arc::clone(items), odd, at: now };
-        let before = self.lock().insert(server.clone(), seen.clone());
-        tell(server, before.as_ref().map(|seen| &seen.odd), &seen.odd);
+        let before = self.lock().insert(server.clone(), seen.clone()).map(|before| before.odd);
+        tell(server, before.as_ref(), &seen.odd);
+        if before.is_some_and(|before| before != seen.odd) {
+            self.version.fetch_add(1, Ordering::AcqRel);
+            kept.changes.list_changed(server, Listing::Tools);
+        }
     }
 
-    /// Looks again at the servers some of whose tools are not approved, and tells whoever listens
-    /// of those where that has changed.
-    pub async fn look_again(&self, changes: &Changes) {
-        for (server, before) in self.unapproved() {
-            self.look_at(&server, &before.items).await;
-            let is_same = self.lock().get(&server).is_none_or(|now| now.odd == before.odd);
-            if !is_same {
-                changes.list_changed(&server, Listing::Tools);
-            }
+    /// Looks again at the servers some of whose tools are not approved.
+    pub async fn look_again(&self) {
+        for (server, seen) in self.unapproved() {
+            self.look_at(&server, &seen.items).await;
         }
+    }
+
+    /// Another number whenever a tool has become approved, or no longer is.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// How a tool stands to what was approved.

@@ -86,13 +86,18 @@ fn server() -> ServerName {
 }
 
 fn pins_in(store: &Arc<Memory>, rules: PinRules) -> Pins {
-    pins_at(&Arc::default(), store, rules)
+    pins_at(&Arc::default(), &Arc::default(), store, rules)
 }
 
-fn pins_at(clock: &Arc<Hand>, store: &Arc<Memory>, rules: PinRules) -> Pins {
+fn pins_at(
+    clock: &Arc<Hand>,
+    changes: &Arc<Changes>,
+    store: &Arc<Memory>,
+    rules: PinRules,
+) -> Pins {
     let store: Arc<dyn PinStore> = Arc::<Memory>::clone(store);
     let clock: Arc<dyn Clock> = Arc::<Hand>::clone(clock);
-    Pins::new(store, clock, HashMap::from([(server(), rules)]))
+    Pins::new(store, clock, Arc::clone(changes), HashMap::from([(server(), rules)]))
 }
 
 /// A list of tools, each with a description.
@@ -197,11 +202,12 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
 
     let store = Memory::whole();
     pins_in(&store, PinRules::default()).look_at(&server(), &list(FIRST)).await;
-    let clock = Arc::new(Hand::default());
-    let (pins, items) = (pins_at(&clock, &store, PinRules::default()), list(LATER));
-    pins.look_at(&server(), &items).await;
-    let (changes, ear) = (Changes::default(), Arc::new(Ear(Mutex::default())));
+    let (clock, changes) = (Arc::new(Hand::default()), Arc::new(Changes::default()));
+    let ear = Arc::new(Ear(Mutex::default()));
     changes.listen(Arc::<Ear>::clone(&ear));
+    let pins = pins_at(&clock, &changes, &store, PinRules::default());
+    let items = list(LATER);
+    pins.look_at(&server(), &items).await;
 
     let elsewhere = pins_in(&store, PinRules::default());
     let review = elsewhere.review(&server(), &items).await.unwrap();
@@ -212,13 +218,13 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
     elsewhere.approve(&server(), items.iter()).await.unwrap();
 
     // Too soon to look at the store again.
-    pins.look_again(&changes).await;
+    pins.look_again().await;
     assert!(ear.0.lock().unwrap().is_empty());
     *clock.0.lock().unwrap() = LOOK_AGAIN;
-    pins.look_again(&changes).await;
+    pins.look_again().await;
     assert_eq!(*ear.0.lock().unwrap(), ["s Tools"]);
     // Once is enough.
-    pins.look_again(&changes).await;
+    pins.look_again().await;
     assert_eq!(ear.0.lock().unwrap().len(), 1);
 }
 
