@@ -44,7 +44,7 @@ pub(crate) fn open(world: &World, approvals: &Arc<Approvals>) -> JoinSet<()> {
 }
 
 /// Where sockets are, best first.
-fn folders(world: &World) -> Vec<PathBuf> {
+pub(crate) fn folders(world: &World) -> Vec<PathBuf> {
     let runtime = world.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
     let runtime = runtime.map(|folder| folder.join("capstan"));

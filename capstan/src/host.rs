@@ -1,6 +1,7 @@
 //! What the command line gets from the program around it: files, state, the audit log.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::audit;
 
 use crate::clock::SystemClock;
 use crate::demo;
+use crate::doctor;
 use crate::named::{unknown_dialect, without_repeats};
 use crate::packages;
 use crate::serve;
@@ -294,28 +296,8 @@ impl Host for LocalHost {
         })
     }
 
-    fn checks(&self, setup: &Setup) -> Vec<Check> {
-        let mut checks = Vec::new();
-        for file in setup.files.iter() {
-            let fix = "run `capstan trust` after you have read it";
-            checks.push(if file.approved {
-                Check::ok("configuration", format!("{} is read", file.path))
-            } else {
-                Check::warning("configuration", format!("{} is not approved", file.path), fix)
-            });
-        }
-        checks.push(match self.world.variable("PATH") {
-            Some(path) if !path.is_empty() => Check::ok("PATH", "is set"),
-            _ => Check::error("PATH", "is empty", "set PATH, so that commands can be found"),
-        });
-        checks.push(match self.verify_audit(setup) {
-            Ok(whole) => Check::ok("audit log", format!("{} entries, whole", whole.entries)),
-            Err(failure) => {
-                let fix = "`capstan audit --verify` says where; keep a copy of the file";
-                Check::error("audit log", failure.message, fix)
-            }
-        });
-        checks
+    fn checks<'a>(&'a self, setup: &'a Setup, listen: SocketAddr) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::checks(self, setup, listen))
     }
 }
 

@@ -13,6 +13,7 @@ mod packages;
 mod pins;
 mod approvals;
 mod desks;
+mod doctor;
 mod rules;
 mod named;
 mod host;

@@ -17,4 +17,4 @@ pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
 pub use bundle::{BundleError, BundleFault, BundleLimits, unpack};
 pub use edit::{Change, EditFileError, Edited, edit};
 pub use error::FileError;
-pub use read::{MAX_SIZE, read_bounded};
+pub use read::{MAX_SIZE, may_write, read_bounded};

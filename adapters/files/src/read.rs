@@ -5,12 +5,17 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags};
 
 use crate::FileError;
 
 /// The most a configuration file may have, in bytes.
 pub const MAX_SIZE: u64 = 1024 * 1024;
+
+/// Whether a file or folder that is there may be written to.
+pub fn may_write(path: &Path) -> bool {
+    rustix::fs::access(path, Access::WRITE_OK).is_ok()
+}
 
 /// The text of a file of at most `max` bytes; `None` when there is no such file.
 pub fn read_bounded(path: &Path, max: u64) -> Result<Option<String>, FileError> {

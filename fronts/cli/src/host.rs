@@ -74,8 +74,8 @@ pub trait Host: Desks + Rules + Send + Sync {
     /// How the user can call us again: `capstan`, or a path.
     fn program(&self) -> String;
 
-    /// Looks at everything around us that can be wrong.
-    fn checks(&self, setup: &Setup) -> Vec<Check>;
+    /// Looks at everything around us that can be wrong; also whether a gateway could `listen`.
+    fn checks<'a>(&'a self, setup: &'a Setup, listen: SocketAddr) -> BoxFuture<'a, Vec<Check>>;
 }
 
 /// A change of a file's text.

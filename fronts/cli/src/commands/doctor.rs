@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use capstan_config::{Problem, Severity};
-use capstan_hub::Hub;
-use capstan_hub::catalog::Patience;
-use capstan_hub::ports::Listing;
-use capstan_model::ServerState;
+use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Hub, Standing};
+use capstan_model::{ItemId, ServerState};
 
+use super::serve;
 use crate::args::DoctorArgs;
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
@@ -21,7 +22,13 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Fa
     let setup = context.host.load(&context.options)?;
     let mut checks = Vec::new();
     if args.name.is_none() {
-        checks.extend(context.host.checks(&setup));
+        match serve::configured(&setup) {
+            Ok(listen) => checks.extend(context.host.checks(&setup, listen).await),
+            Err(failure) => {
+                let fix = failure.hint.unwrap_or_else(|| "correct it".to_owned());
+                checks.push(Check::error("gateway address", failure.message, fix));
+            }
+        }
         checks.extend(setup.loaded.problems.iter().map(of_problem));
     }
     let only = args.name.as_deref().map(|name| find_server(&setup, name)).transpose()?;
@@ -57,39 +64,57 @@ fn of_problem(problem: &Problem) -> Check {
 
 async fn of_servers(hub: &Hub, limit: Duration) -> Vec<Check> {
     let gathered = hub.gather(Listing::Tools, Patience::UpTo(limit), &mut |_| {}).await;
-    hub.backends
-        .iter()
-        .map(|(name, backend)| {
-            let check = format!("server {name}");
-            match backend.state() {
-                ServerState::Connected => {
-                    let tools = gathered.lists.get(name).map_or(0, |items| items.len());
-                    Check::ok(check, format!("connected, {tools} tools"))
-                }
-                ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
-                ServerState::Disabled => Check::ok(check, "switched off"),
-                ServerState::AwaitingApproval => {
-                    Check::warning(check, "its file is not approved", "run `capstan trust`")
-                }
-                ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
-                ServerState::Connecting => Check::error(
-                    check,
-                    format!("no answer within {limit:?}"),
-                    format!("run its command by hand, or raise `startup_timeout` under `[servers.{name}]`"),
-                ),
-                ServerState::Degraded(reason) => {
-                    Check::warning(check, reason, format!("`capstan get {name}` shows its stderr"))
-                }
-                ServerState::Failed(reason) if backend.stderr().is_empty() => {
-                    let fix = format!("run its command by hand, or correct `[servers.{name}]`");
-                    Check::error(check, reason, fix)
-                }
-                ServerState::Failed(reason) => {
-                    Check::error(check, reason, format!("`capstan get {name}` shows its stderr"))
-                }
+    let mut checks = of_pins(hub, &gathered);
+    let servers = hub.backends.iter().map(|(name, backend)| {
+        let check = format!("server {name}");
+        match backend.state() {
+            ServerState::Connected => {
+                let tools = gathered.lists.get(name).map_or(0, |items| items.len());
+                Check::ok(check, format!("connected, {tools} tools"))
             }
-        })
-        .collect()
+            ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
+            ServerState::Disabled => Check::ok(check, "switched off"),
+            ServerState::AwaitingApproval => {
+                Check::warning(check, "its file is not approved", "run `capstan trust`")
+            }
+            ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
+            ServerState::Connecting => Check::error(
+                check,
+                format!("no answer within {limit:?}"),
+                format!(
+                    "run its command by hand, or raise `startup_timeout` under `[servers.{name}]`"
+                ),
+            ),
+            ServerState::Degraded(reason) => {
+                Check::warning(check, reason, format!("`capstan get {name}` shows its stderr"))
+            }
+            ServerState::Failed(reason) if backend.stderr().is_empty() => {
+                let fix = format!("run its command by hand, or correct `[servers.{name}]`");
+                Check::error(check, reason, fix)
+            }
+            ServerState::Failed(reason) => {
+                Check::error(check, reason, format!("`capstan get {name}` shows its stderr"))
+            }
+        }
+    });
+    checks.splice(0..0, servers);
+    checks
+}
+
+/// Tools that are not what was approved.
+fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (server, items) in &gathered.lists {
+        let id = |item: &Item| ItemId { server: server.clone(), item: item.name.clone() };
+        let odd = items.iter().filter(|item| hub.pins.standing(&id(item)) != Standing::Approved);
+        let count = odd.count();
+        if count > 0 {
+            let fix = format!("`capstan pins {server}` shows what changed");
+            let detail = format!("{count} of its tools are not what was approved");
+            checks.push(Check::warning(format!("server {server}"), detail, fix));
+        }
+    }
+    checks
 }
 
 /// Text whose further lines cannot pass for findings of ours.

@@ -51,17 +51,9 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Fai
 fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFace, Failure> {
     refuse_unsupported(setup)?;
     let gateway = &setup.loaded.config.gateway;
-    let listen = match (address, &gateway.listen) {
-        (Some(address), _) => parse(address)?,
-        (None, Some(address)) => {
-            let located = |failure: Failure| Failure {
-                message: format!("`gateway.listen`: {}", failure.message),
-                exit: Exit::Config,
-                ..failure
-            };
-            parse(address).map_err(located)?
-        }
-        (None, None) => USUAL,
+    let listen = match address {
+        Some(address) => parse(address)?,
+        None => configured(setup)?,
     };
     if !listen.ip().to_canonical().is_loopback() && !args.insecure {
         let message = format!(
@@ -73,6 +65,17 @@ fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFa
         ));
     }
     Ok(HttpFace { listen, insecure: args.insecure, tls: tls(gateway, args) })
+}
+
+/// Where to listen when the command line does not say.
+pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, Failure> {
+    let Some(address) = &setup.loaded.config.gateway.listen else { return Ok(USUAL) };
+    let located = |failure: Failure| Failure {
+        message: format!("`gateway.listen`: {}", failure.message),
+        exit: Exit::Config,
+        ..failure
+    };
+    parse(address).map_err(located)
 }
 
 /// A file that asks for auth must not lead to a gateway without it.
