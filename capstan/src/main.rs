@@ -7,6 +7,7 @@ mod assemble;
 mod command_line;
 mod policy;
 mod rates;
+mod registries;
 mod audit;
 mod demo;
 mod packages;

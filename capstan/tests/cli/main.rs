@@ -11,6 +11,7 @@ mod call;
 mod names;
 mod errors;
 mod questions;
+mod registry;
 mod permissions;
 mod pins;
 mod surroundings;

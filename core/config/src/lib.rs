@@ -5,7 +5,7 @@
 //! remembers places, [`dialect`] puts the words of other programs into ours, `expand` puts
 //! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
-//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
+//! [`Config`]. Beside that road stand [`edit`] (text to text), [`registry`] (what others offer), [`show()`] and [`mask`] (what
 //! people see), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
 //!
 //! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
@@ -32,6 +32,7 @@ pub mod environment;
 pub mod mask;
 mod show;
 pub mod edit;
+pub mod registry;
 mod shape;
 mod shape_access;
 mod schema;

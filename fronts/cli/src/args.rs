@@ -6,6 +6,7 @@ mod audit;
 mod items;
 mod pins;
 mod policy;
+mod registry;
 mod serve;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub use audit::{AuditArgs, AuditKind};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
+pub use registry::{RegistryAddArgs, RegistryArgs, RegistryCommand, RegistrySearchArgs};
 pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
@@ -109,6 +111,9 @@ pub enum Command {
     /// Try rules out: on cases of your own, or on past calls
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Find servers that others offer, and add them
+    #[command(subcommand)]
+    Registry(RegistryCommand),
     /// Show the audit log
     Audit(AuditArgs),
     /// Look at the configuration

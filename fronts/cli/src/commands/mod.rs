@@ -21,6 +21,7 @@ mod policy;
 pub(crate) mod prompt;
 mod prompts;
 mod read;
+mod registry;
 mod remove;
 mod resources;
 mod serve;
@@ -55,6 +56,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Acl(command) => acl::run(context, command).await,
         Command::Pins(args) => pins::run(context, args).await,
         Command::Policy(command) => policy::run(context, command),
+        Command::Registry(command) => registry::run(context, command).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),
         Command::Trust(args) => trust::run(context, args),

@@ -1,0 +1,221 @@
+//! Servers that others offer: found in a registry that speaks the real interface, added, refused.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use capstan_testkit::{Ended, World};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+
+use crate::stage::{ends_with, json as read_json, ok_json, read, run, says};
+
+/// A registry on the loopback, and what it was asked.
+struct Registry {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Registry {
+    /// Answers each of these targets with bytes, and every other with 404.
+    fn with(pages: HashMap<String, Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut request = Vec::new();
+                let mut byte = [0];
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                    request.push(byte[0]);
+                }
+                let request = String::from_utf8_lossy(&request);
+                let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
+                let page = pages.get(&target);
+                heard.lock().unwrap().push(target);
+                let (status, body) = match page {
+                    Some(body) => ("200 OK", body.as_slice()),
+                    None => ("404 Not Found", &b"{}"[..]),
+                };
+                let length = body.len();
+                drop(write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n\
+                     Content-Length: {length}\r\nConnection: close\r\n\r\n"
+                ));
+                drop(stream.write_all(body));
+            }
+        });
+        Self { url, asked }
+    }
+
+    fn run(&self, world: &World, words: &str) -> Ended {
+        let words = words.split_whitespace();
+        world.capstan(words).env("CAPSTAN_REGISTRY", &self.url).run()
+    }
+}
+
+fn weather() -> Value {
+    json!({
+        "name": "io.example/weather",
+        "description": "Forecasts",
+        "version": "1.2.0",
+        "packages": [{
+            "registryType": "npm",
+            "identifier": "@example/weather",
+            "version": "1.2.0",
+            "transport": { "type": "stdio" },
+            "environmentVariables": [
+                { "name": "WEATHER_KEY", "isRequired": true, "isSecret": true, "description": "your key" },
+            ],
+        }],
+        "remotes": [{ "type": "streamable-http", "url": "https://weather.example/mcp" }],
+    })
+}
+
+const FIRST: &str = "/v0.1/servers?limit=100&version=latest&search=weather";
+
+/// A registry that has the weather.
+fn registry() -> Registry {
+    let listed = |server: Value| json!({ "server": server, "_meta": {} });
+    let other = json!({ "name": "io.example/maps", "description": "Maps with weather" });
+    let first = json!({
+        "servers": [listed(other), { "server": { "name": 1 } }, listed(weather())],
+        "metadata": { "nextCursor": "a b", "count": 3 },
+    });
+    let last = json!({ "servers": [listed(weather())], "metadata": { "count": 1 } });
+    let one = "/v0.1/servers/io.example%2Fweather/versions/latest";
+    Registry::with(HashMap::from([
+        (FIRST.to_owned(), first.to_string().into_bytes()),
+        (format!("{FIRST}&cursor=a+b"), last.to_string().into_bytes()),
+        (one.to_owned(), listed(weather()).to_string().into_bytes()),
+    ]))
+}
+
+#[test]
+fn servers_are_found_page_by_page_and_each_once_best_first() {
+    let (registry, world) = (registry(), World::new());
+    let found = read_json(&ends_with(registry.run(&world, "registry search weather --json"), 0));
+    assert_eq!(
+        found,
+        json!([
+            {
+                "name": "io.example/weather",
+                "version": "1.2.0",
+                "kinds": ["npm", "streamable-http"],
+                "description": "Forecasts",
+            },
+            {
+                "name": "io.example/maps",
+                "version": "",
+                "kinds": [],
+                "description": "Maps with weather",
+            },
+        ])
+    );
+    assert_eq!(registry.asked.lock().unwrap().len(), 2);
+    let none = ends_with(registry.run(&world, "registry search weather moon"), 0);
+    says(&none.stderr, "nothing was found");
+}
+
+#[test]
+fn what_is_added_is_shown_first_and_takes_its_secrets_from_variables() {
+    let (registry, world) = (registry(), World::new());
+    let asked = ends_with(registry.run(&world, "registry add io.example/weather"), 2);
+    says(&asked.stderr, "npx -y @example/weather@1.2.0");
+    says(&asked.stderr, "needs ${WEATHER_KEY}: your key");
+    says(&asked.stderr, "`--yes` adds it as shown");
+    assert!(!world.config().join("capstan/config.toml").exists());
+
+    ends_with(registry.run(&world, "registry add io.example/weather --yes"), 0);
+    let file = read(world.config().join("capstan/config.toml"));
+    says(&file, "[servers.weather]\ncommand = \"npx\"");
+    says(&file, "args = [\"-y\", \"@example/weather@1.2.0\"]");
+    says(&file, "${WEATHER_KEY}");
+    // Once is enough.
+    ends_with(registry.run(&world, "registry add io.example/weather --yes"), 2);
+
+    let words = "registry add io.example/weather --yes --as far --kind streamable-http";
+    ends_with(registry.run(&world, words), 0);
+    says(&read(world.config().join("capstan/config.toml")), "https://weather.example/mcp");
+}
+
+#[test]
+fn a_file_is_read_without_asking_anybody() {
+    let world = World::new();
+    world.write("project/server.json", weather().to_string());
+    ends_with(run(&world, "registry add ./server.json --yes"), 0);
+    let servers = ok_json(&world, "config show");
+    says(&servers.to_string(), "servers.weather.command");
+    ends_with(run(&world, "registry add ./none.json --yes"), 4);
+    world.write("project/server.json", r#"{"name":"--x"}"#);
+    ends_with(run(&world, "registry add ./server.json --yes"), 3);
+}
+
+#[test]
+fn a_registry_that_cannot_be_used_is_named_with_what_to_do() {
+    let (registry, world) = (registry(), World::new());
+    let unknown = ends_with(registry.run(&world, "registry add io.example/moon --yes"), 4);
+    says(&unknown.stderr, "has no `io.example/moon`");
+    let closed = "registry search x --registry http://127.0.0.1:9";
+    says(&ends_with(run(&world, closed), 7).stderr, "cannot be asked");
+    ends_with(run(&world, "registry search x --registry ftp://h"), 2);
+    let nonsense = Registry::with(HashMap::from([(FIRST.to_owned(), b"[]".to_vec())]));
+    let ended = ends_with(nonsense.run(&world, "registry search weather"), 7);
+    says(&ended.stderr, "does not answer like a registry");
+}
+
+/// The bytes of a bundle that starts `sh`.
+fn bundle() -> Vec<u8> {
+    let manifest = json!({
+        "manifest_version": "0.3",
+        "name": "packed",
+        "version": "1.0.0",
+        "description": "A bundle",
+        "author": { "name": "somebody" },
+        "server": {
+            "type": "binary",
+            "entry_point": "run",
+            "mcp_config": { "command": "${__dirname}/run", "args": ["--quiet"], "env": {} },
+        },
+    });
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in [("manifest.json", manifest.to_string()), ("run", "#!/bin/sh\n".to_owned())]
+    {
+        zip.start_file(name, SimpleFileOptions::default().unix_permissions(0o755)).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
+    let bytes = bundle();
+    let digest = format!("{:x}", Sha256::digest(&bytes));
+    let files = Registry::with(HashMap::from([("/x.mcpb".to_owned(), bytes)]));
+    let world = World::new();
+    let describe = |sha256: &str| {
+        let package = json!({
+            "registryType": "mcpb",
+            "identifier": format!("{}/x.mcpb", files.url),
+            "fileSha256": sha256,
+        });
+        let server = json!({ "name": "io.example/packed", "packages": [package] });
+        world.write("project/server.json", server.to_string());
+    };
+    for (sha256, what) in [("", "gives no digest"), ("00", "its digest is another one")] {
+        describe(sha256);
+        says(&ends_with(run(&world, "registry add ./server.json --yes"), 6).stderr, what);
+        assert!(!world.data().join("capstan/bundles").exists());
+    }
+    describe(&digest);
+    ends_with(run(&world, "registry add ./server.json --yes"), 0);
+    let file = read(world.config().join("capstan/config.toml"));
+    says(&file, "[servers.packed]");
+    says(&file, "/run\"\nargs = [\"--quiet\"]");
+}

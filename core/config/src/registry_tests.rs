@@ -1,0 +1,124 @@
+//! What offers become.
+
+use super::*;
+
+/// The command line or address, and the variables, of what is chosen.
+#[track_caller]
+fn shown(chosen: &Chosen) -> String {
+    let Way::Entry(entry) = &chosen.way else { return format!("{:?}", chosen.way) };
+    let pairs = |pairs: &IndexMap<String, String>| {
+        let pairs = pairs.iter().map(|(name, value)| format!(" {name}={value}"));
+        pairs.collect::<String>()
+    };
+    match &entry.target {
+        NewTarget::Stdio(program) | NewTarget::Cli(program) => {
+            format!("{} {}{}", program.command, program.args.join(" "), pairs(&program.env))
+        }
+        NewTarget::Http(remote) => format!("http {}{}", remote.url, pairs(&remote.headers)),
+        NewTarget::Sse(remote) => format!("sse {}{}", remote.url, pairs(&remote.headers)),
+    }
+}
+
+fn offer(rest: &str) -> Result<Offer, BadOffer> {
+    Offer::read(&format!(r#"{{"name":"io.example/weather","description":"d",{rest}}}"#))
+}
+
+#[track_caller]
+fn check(rest: &str, expected: &str) {
+    assert_eq!(shown(&offer(rest).unwrap().choose(None).unwrap()), expected, "{rest}");
+}
+
+fn package(kind: &str, rest: &str) -> String {
+    format!(
+        r#""packages":[{{"registryType":"{kind}","identifier":"@a/b","version":"1.2.3"{rest}}}]"#
+    )
+}
+
+#[test]
+fn each_kind_of_package_is_started_by_its_own_program() {
+    check(&package("npm", ""), "npx -y @a/b@1.2.3");
+    check(&package("npm", r#","runtimeArguments":[{"name":"-y"}]"#), "npx -y @a/b@1.2.3");
+    check(&package("pypi", ""), "uvx @a/b@1.2.3");
+    check(&package("nuget", ""), "dnx @a/b@1.2.3 --yes --");
+    let image = r#""packages":[{"registryType":"oci","identifier":"ghcr.io/a/b:1","version":"1",
+        "environmentVariables":[{"name":"KEY","isRequired":true,"isSecret":true}]}]"#;
+    check(image, "docker run -i --rm -e KEY ghcr.io/a/b:1 KEY=${KEY}");
+    let image = r#""packages":[{"registryType":"oci","identifier":"a/b","version":"2"}]"#;
+    check(image, "docker run -i --rm a/b:2");
+    let bundle = r#""packages":[{"registryType":"mcpb","identifier":"https://h/x.mcpb",
+        "fileSha256":"abc"}]"#;
+    let chosen = offer(bundle).unwrap().choose(None).unwrap();
+    assert!(matches!(chosen.way, Way::Bundle { .. }), "{chosen:?}");
+}
+
+#[test]
+fn arguments_and_variables_are_what_is_said_or_asked_for() {
+    let inputs = r#","packageArguments":[
+            {"type":"positional","valueHint":"folder","isRequired":true},
+            {"type":"named","name":"--port","default":"80"},
+            {"type":"named","name":"--verbose"},
+            {"type":"named","name":"--in","value":"{where}/x","variables":{"where":{}}},
+            {"type":"positional","valueHint":"other"}],
+        "environmentVariables":[
+            {"name":"TOKEN","isRequired":true,"isSecret":true,"default":"no"},
+            {"name":"LEVEL","default":"info"},
+            {"name":"SPARE","description":"rarely"}]"#;
+    let chosen = offer(&package("npm", inputs)).unwrap().choose(None).unwrap();
+    assert_eq!(
+        shown(&chosen),
+        "npx -y @a/b@1.2.3 ${FOLDER} --port 80 --verbose --in ${WHERE}/x TOKEN=${TOKEN} LEVEL=info"
+    );
+    let needs = chosen.needs.iter().map(|need| (need.variable.as_str(), need.required));
+    let expected =
+        [("TOKEN", true), ("SPARE", false), ("FOLDER", true), ("WHERE", false), ("OTHER", false)];
+    assert_eq!(needs.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_address_is_used_when_there_is_no_package_or_it_is_asked_for() {
+    let remote = r#""remotes":[{"type":"streamable-http","url":"https://{host}/mcp",
+        "variables":{"host":{"default":"h.example"}},
+        "headers":[{"name":"Authorization","value":"Bearer {key}","variables":{"key":{"isSecret":true}}}]}]"#;
+    check(remote, "http https://h.example/mcp Authorization=Bearer ${KEY}");
+    check(r#""remotes":[{"type":"sse","url":"https://h/sse"}]"#, "sse https://h/sse");
+    let both = format!("{},{remote}", package("npm", ""));
+    check(&both, "npx -y @a/b@1.2.3");
+    let remote = offer(&both).unwrap().choose(Some("streamable-http")).unwrap();
+    assert!(shown(&remote).starts_with("http "));
+    // One that listens itself is not for standard input.
+    let listens = format!(
+        "{},{}",
+        package("npm", r#","transport":{"type":"sse"}"#),
+        r#""remotes":[{"type":"sse","url":"https://h/sse"}]"#
+    );
+    check(&listens, "sse https://h/sse");
+}
+
+#[test]
+fn what_could_be_taken_for_something_else_is_refused() {
+    let refused = |rest: &str| offer(rest).and_then(|offer| offer.choose(None)).unwrap_err();
+    for identifier in ["--eval=x", "a b", "a;b", "$(x)", "", "a\\nb"] {
+        let rest = format!(r#""packages":[{{"registryType":"npm","identifier":"{identifier}"}}]"#);
+        assert!(matches!(refused(&rest), BadOffer::Odd { what: "package", .. }), "{identifier}");
+    }
+    let version = r#""packages":[{"registryType":"npm","identifier":"a","version":"1 --x"}]"#;
+    assert!(matches!(refused(version), BadOffer::Odd { what: "version", .. }));
+    // No variable of the user's is named by somebody else.
+    for part in [
+        r#","packageArguments":[{"value":"${AWS_SECRET_ACCESS_KEY}"}]"#,
+        r#","packageArguments":[{"value":"{a}","variables":{"a":{"default":"${HOME}"}}}]"#,
+        r#","environmentVariables":[{"name":"A","default":"x${HOME}"}]"#,
+    ] {
+        let error = refused(&package("npm", part));
+        assert!(matches!(error, BadOffer::Odd { what: "value", .. }), "{part}");
+    }
+    for url in ["file:///etc/passwd", "unix:/x", "--x", ""] {
+        let rest = format!(r#""remotes":[{{"type":"sse","url":"{url}"}}]"#);
+        assert!(matches!(refused(&rest), BadOffer::Odd { what: "address", .. }), "{url}");
+    }
+    assert!(matches!(refused(&package("cargo", "")), BadOffer::Nothing(_)));
+    assert!(matches!(refused(r#""packages":[]"#), BadOffer::Nothing(_)));
+    for text in ["", "[]", "{}", r#"{"name":1}"#, r#"{"name":"-x"}"#, r#"{"name":"a b"}"#] {
+        assert!(Offer::read(text).is_err(), "{text}");
+    }
+}

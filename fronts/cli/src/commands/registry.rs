@@ -1,0 +1,129 @@
+//! `capstan registry`: servers that others offer.
+
+use capstan_config::edit::{NewServer, NewTarget, add_server};
+use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
+use serde::Serialize;
+
+use super::add::{scope_of, scope_word};
+use crate::args::{RegistryAddArgs, RegistryCommand, RegistrySearchArgs};
+use crate::clean::clean;
+use crate::context::{Context, find_server};
+use crate::exit::{Exit, Failure};
+use crate::print::{stdin_is_terminal, width};
+use crate::table::table;
+
+/// One server, as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    version: &'a str,
+    kinds: Vec<&'a str>,
+    description: &'a str,
+}
+
+pub(crate) async fn run(context: &Context, command: &RegistryCommand) -> Result<Exit, Failure> {
+    match command {
+        RegistryCommand::Search(args) => search(context, args).await,
+        RegistryCommand::Add(args) => add(context, args).await,
+    }
+}
+
+async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Failure> {
+    let address = args.registry.registry.as_deref();
+    let found = context.host.search_registry(address, &args.words, usize::from(args.limit)).await?;
+    let rows: Vec<Row> = found.iter().map(Row::new).collect();
+    if context.print.wants_json() {
+        context.print.json(&rows);
+        return Ok(Exit::Ok);
+    }
+    if rows.is_empty() {
+        context.print.note("nothing was found");
+        return Ok(Exit::Ok);
+    }
+    let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
+    context.print.data(&table(&["NAME", "VERSION", "KINDS", "DESCRIPTION"], &cells, width()));
+    context.print.hint("`capstan registry add NAME` adds one");
+    Ok(Exit::Ok)
+}
+
+async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure> {
+    let address = args.registry.registry.as_deref();
+    let offer = context.host.offer(address, &args.name, args.release.as_deref()).await?;
+    let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
+    let Chosen { way, needs } =
+        offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
+    let shown = match &way {
+        Way::Entry(entry) => shown(entry),
+        Way::Bundle { url, .. } => format!("the bundle {}", clean(url)),
+    };
+    context.print.note(&format!("{} {}: {shown}", clean(&offer.name), clean(&offer.version)));
+    tell_needs(context, &needs);
+    confirm(args)?;
+    let entry = match way {
+        Way::Entry(entry) => *entry,
+        Way::Bundle { url, sha256 } => context.host.fetch_bundle(&url, &sha256).await?,
+    };
+    let file = context.host.target(args.scope.map(scope_of), &context.options)?;
+    context.host.edit(&file, &|text| add_server(text, name, &entry))?;
+    let setup = context.host.load(&context.options)?;
+    let slug = find_server(&setup, name)?.name.as_str();
+    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    context.print.note(&format!("added `{name}` to {path} ({scope})"));
+    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
+    if context.print.wants_json() {
+        context.print.json(&serde_json::json!({ "added": name, "file": file.path }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What will be started or reached.
+fn shown(entry: &NewServer) -> String {
+    match &entry.target {
+        NewTarget::Stdio(program) | NewTarget::Cli(program) => {
+            let words = std::iter::once(&program.command).chain(&program.args);
+            words.map(|word| clean(word).into_owned()).collect::<Vec<_>>().join(" ")
+        }
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => clean(&remote.url).into_owned(),
+    }
+}
+
+fn tell_needs(context: &Context, needs: &[Need]) {
+    for Need { variable, description, required } in needs {
+        let needs = if *required { "needs" } else { "can use" };
+        context.print.note(&format!("  {needs} ${{{variable}}}: {}", clean(description)));
+    }
+}
+
+/// Whoever adds a server lets somebody else's program run here.
+fn confirm(args: &RegistryAddArgs) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    if !stdin_is_terminal() {
+        return Err(Failure::usage("nobody is there to ask").hint("`--yes` adds it as shown"));
+    }
+    let asked = inquire::Confirm::new("Add it?").with_default(false).prompt();
+    if asked.unwrap_or(false) {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Denied, "policy_blocked", "not added"))
+}
+
+fn unusable(error: &BadOffer) -> Failure {
+    Failure::usage(error.to_string()).hint("`--kind` chooses another way; `add` takes a command")
+}
+
+// === impl Row ===
+
+impl<'a> Row<'a> {
+    fn new(offer: &'a Offer) -> Self {
+        let Offer { name, version, description, .. } = offer;
+        Self { name, version, kinds: offer.kinds(), description }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let Self { name, version, kinds, description } = self;
+        let words = [name, version, kinds.join(" ").as_str(), description].map(str::to_owned);
+        words.to_vec()
+    }
+}

@@ -1,0 +1,33 @@
+//! What the command line needs of registries.
+
+use capstan_config::edit::NewServer;
+use capstan_config::registry::Offer;
+use capstan_hub::ports::BoxFuture;
+
+use crate::exit::Failure;
+
+/// Registries of servers. Without an address, the official one.
+pub trait Registries {
+    /// The servers with all of these words, best first.
+    fn search_registry<'a>(
+        &'a self,
+        address: Option<&'a str>,
+        words: &'a [String],
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Offer>, Failure>>;
+
+    /// What is offered under a name, in this version or the latest. A file is read.
+    fn offer<'a>(
+        &'a self,
+        address: Option<&'a str>,
+        name: &'a str,
+        version: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Offer, Failure>>;
+
+    /// Fetches a bundle, checks it, keeps it, and says what starts it.
+    fn fetch_bundle<'a>(
+        &'a self,
+        url: &'a str,
+        sha256: &'a str,
+    ) -> BoxFuture<'a, Result<NewServer, Failure>>;
+}
