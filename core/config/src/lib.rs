@@ -6,7 +6,7 @@
 //! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
 //! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
-//! people see), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
+//! people see), [`client`] and [`carry`] (other programs' files, changed and taken over), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
 //!
 //! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
 
@@ -32,11 +32,14 @@ pub mod environment;
 pub mod mask;
 mod show;
 pub mod edit;
+pub mod client;
+pub mod carry;
 mod shape;
 mod shape_access;
 mod schema;
 mod reference;
 
+pub use client::Client;
 pub use config::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,
     Gateway, GatewayLimits, Mcp, Permissions, Rate, Screen, Tools,
