@@ -14,6 +14,7 @@ mod approvals;
 mod desks;
 mod rules;
 mod named;
+mod clients;
 mod host;
 mod telemetry;
 mod serve;

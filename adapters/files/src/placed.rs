@@ -232,6 +232,27 @@ impl Placed {
         Ok(taken)
     }
 
+    /// What [`Placed::take_back`] would do, without doing it.
+    pub fn would_take_back<E>(
+        &self,
+        path: &Path,
+        take: impl FnOnce(&str) -> Result<Option<String>, E>,
+    ) -> Result<Taken, PlacedError<E>> {
+        let record = self.load()?.remove(key(path)?);
+        let Some(now) = Self::read(path)? else { return Ok(Taken::Nothing) };
+        let untouched = record.filter(|record| hash(now.as_bytes()) == record.after);
+        match untouched.map(|record| record.before) {
+            Some(None) => return Ok(Taken::Removed),
+            Some(Some(before)) if kept::<E>(path, &before)?.is_some() => {
+                return Ok(Taken::Restored);
+            }
+            Some(Some(_)) | None => {}
+        }
+        let cause = |cause| PlacedError::Edit { path: path.to_owned(), cause };
+        let out = take(&now).map_err(cause)?.is_some();
+        Ok(if out { Taken::TakenOut { backup: None } } else { Taken::Nothing })
+    }
+
     fn forget<E>(&self, name: &str) -> Result<(), PlacedError<E>> {
         if self.load()?.contains_key(name) {
             self.change(|records| drop(records.remove(name)))?;

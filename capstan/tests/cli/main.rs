@@ -19,6 +19,7 @@ mod patience;
 mod trust;
 mod config;
 mod dialects;
+mod clients;
 mod secrets;
 mod logs;
 mod packages;

@@ -218,6 +218,26 @@ fn of_two_servers_with_one_name_the_second_gets_another() {
 }
 
 #[test]
+fn rules_for_all_servers_of_a_file_are_carried_or_named() {
+    let check = |client, name: &str, text: &str, written: &str, note: &str| {
+        let plan = plan(found_in(client, name, text), &native(""), Secrets::Keep).unwrap();
+        let (new, notes) = (plan.apply("").unwrap(), plan.rows[0].notes.join("\n"));
+        assert!(new.contains(written), "{text}: {new}");
+        assert!(notes.contains(note) && notes.is_empty() == note.is_empty(), "{text}: {notes}");
+    };
+    let goose = |mode: &str| {
+        format!("GOOSE_MODE: {mode}\nextensions:\n  a: {{type: stdio, cmd: x, enabled: true}}\n")
+    };
+    check(Client::Goose, "g.yaml", &goose("approve"), "permissions = { ask = [\"*\"] }", "");
+    check(Client::Goose, "g.yaml", &goose("chat"), "permissions = { deny = [\"*\"] }", "");
+    check(Client::Goose, "g.yaml", &goose("auto"), "enabled = true\n", "");
+    let caliban = "[permissions]\ndeny = [\"x\"]\n[mcp_servers.a]\ncommand = \"x\"\n";
+    check(Client::Caliban, "c.toml", caliban, "[servers.a]", "under `permissions` stays behind");
+    let zeph = "[mcp]\nallowed_commands = [\"x\"]\n[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\n";
+    check(Client::Zeph, "z.toml", zeph, "[servers.a]", "`mcp.allowed_commands` stays behind");
+}
+
+#[test]
 fn a_broken_file_is_one_row_with_its_place() {
     let plan = plan(found_in(Client::Cursor, "mcp.json", "{\n x"), &native(""), Secrets::Keep);
     let State::Unusable { reason } = &plan.unwrap().rows[0].state else { unreachable!() };

@@ -3,9 +3,10 @@
 //! [`find`] reads a client's file and says of each server whether a native file can have it;
 //! [`plan()`] compares them with each other and with what is there; [`Plan::apply`] writes.
 //!
-//! **Invariant:** what a server may not do in the other program it may not do here: an entry whose
-//! limits cannot be said in a native file is not taken over. What runs there without asking is
-//! not carried along: that is for the operator to say here.
+//! **Invariant:** an entry whose limits cannot be said in a native file is not taken over. What
+//! runs in the other program without asking is not carried along: that is for the operator to say
+//! here. Rules for all servers of a file are carried where a server's own can say them, else named
+//! in a note.
 
 mod secrets;
 mod plan;
@@ -16,7 +17,7 @@ use serde_json::{Map, Value as Json};
 use toml_edit::{Array, InlineTable, Table as TomlTable};
 
 use crate::client::{Client, OUR_NAME};
-use crate::dialect::{self, Opened};
+use crate::dialect::{self, Dialect, Opened};
 use crate::edit::add::{add_table, refusal};
 use crate::expand::native::{Habits, NoWords};
 use crate::mask::{mask_arguments, mask_url};
@@ -104,11 +105,7 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
             let of = |read: &Read| kept_for_project(read).then(|| here.to_owned());
             entries.into_iter().map(|read| found(of(&read), read)).collect()
         }
-        Err(problem) => {
-            let content = Content::Unusable(problem.to_string());
-            let (display, target, notes, path) = Default::default();
-            return vec![found(None, Read { display, content, target, notes, path })];
-        }
+        Err(problem) => return vec![unreadable(client, file.path, problem.to_string())],
     };
     if let (Projects::All(here), Client::ClaudeCode) = (projects, client) {
         for project in other_projects(&file, here) {
@@ -118,6 +115,14 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
         }
     }
     all
+}
+
+/// A file that cannot be read at all.
+pub fn unreadable(client: Client, file: impl Into<String>, reason: impl Into<String>) -> Found {
+    let content = Content::Unusable(reason.into());
+    let (project, file) = (None, file.into());
+    let (display, target, notes) = Default::default();
+    Found { client, file, project, display, target, notes, content }
 }
 
 /// Whether a server is one that Claude Code keeps for a single project.
@@ -138,6 +143,9 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
     let Opened { tree, problems, manner, .. } = dialect::open(file, around)?;
     let habits = Habits { forms: manner.forms, missing: manner.missing, inputs: &manner.inputs };
     let Some(servers) = tree.table("servers") else { return Ok(Vec::new()) };
+    let foreign = file.dialect != Some(Dialect::Native);
+    let verdict = default_verdict(&tree).filter(|_| foreign);
+    let beside = if foreign { beside_servers(&tree) } else { Vec::new() };
     let mut all = Vec::new();
     for (display, entry) in &servers.entries {
         let name = slug(display);
@@ -148,7 +156,11 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         for lift in manner.lifts.iter().filter(|lift| Some(&lift.server) == name.as_ref()) {
             notes.push(format!("`{}` is not taken over: rules here decide what asks", lift.path));
         }
-        let carried = carry(display, entry, &habits);
+        notes.extend(beside.clone());
+        let carried = carry(display, entry, &habits).map(|carried| match verdict {
+            Some(verdict) => carried.ruled(verdict),
+            None => carried,
+        });
         let target = entry.node.as_table().map(target).unwrap_or_default();
         let content = match (carried, errors.first()) {
             _ if is_itself(display, entry) => Content::Itself,
@@ -160,6 +172,28 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         all.push(Read { display: display.clone(), content, target, notes, path });
     }
     Ok(all)
+}
+
+/// What a file asks for in all calls, where that is stricter than our own default.
+fn default_verdict(tree: &Table) -> Option<&'static str> {
+    let default = tree.table("permissions")?.get("default")?;
+    ["ask", "deny"].into_iter().find(|verdict| default.node.as_text() == Some(*verdict))
+}
+
+/// Rules of a file that speak of more than one server.
+fn beside_servers(tree: &Table) -> Vec<String> {
+    let says = |table: &str, key: &str| tree.table(table).is_some_and(|t| t.get(key).is_some());
+    let rules = ["ask", "deny", "order"].iter().any(|key| says("permissions", key));
+    let found = [
+        ("permissions", rules),
+        ("access", tree.get("access").is_some()),
+        ("tools", tree.get("tools").is_some()),
+        ("mcp.allowed_commands", says("mcp", "allowed_commands")),
+    ];
+    let found = found.into_iter().filter(|(_, is_there)| *is_there);
+    found
+        .map(|(key, _)| format!("what the file says of all servers under `{key}` stays behind"))
+        .collect()
 }
 
 /// Whether an entry leads back to us: it starts Capstan, or is the entry we put there.
@@ -200,6 +234,18 @@ fn target(table: &Table) -> String {
 impl Carried {
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.keys.get(key).and_then(Json::as_str)
+    }
+
+    /// The same with a rule of its own for all its tools.
+    fn ruled(mut self, verdict: &str) -> Self {
+        let rules = self.keys.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
+        if let Json::Object(rules) = rules {
+            let list = rules.entry(verdict).or_insert_with(|| Json::Array(Vec::new()));
+            if let Json::Array(list) = list {
+                list.push(Json::String("*".to_owned()));
+            }
+        }
+        self
     }
 
     /// The entry as TOML.

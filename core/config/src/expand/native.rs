@@ -96,6 +96,8 @@ impl Native {
                 Forms::Braces.take(form)
         {
             let written = form.strip_suffix(behind).unwrap_or(form);
+            // What follows the name may be worth hiding.
+            let written = written.split_once(":-").map_or(written, |(name, _)| name);
             let why = format!("`{written}` is plain text there, and would be a variable here");
             return Err(NoWords(why));
         }
@@ -153,7 +155,7 @@ mod tests {
         for (forms, text, expected) in [
             (Forms::Nothing, "x ${literal}", "`${literal}` is plain text there"),
             (Forms::Editor, "${PLAIN}", "`${PLAIN}` is plain text there"),
-            (Forms::Curly, "${A:-b}", "`${A:-b}` is plain text there"),
+            (Forms::Curly, "${A:-b}", "`${A` is plain text there"),
             (Forms::Editor, "${workspaceFolderBasename}", "has no counterpart"),
             (Forms::Curly, "{file:~/key}", "has no counterpart"),
             (Forms::Shell, "$%A%", "a `$` before a variable"),
