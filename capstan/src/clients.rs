@@ -44,6 +44,13 @@ impl Clients for LocalHost {
         Ok(text.unwrap_or_default())
     }
 
+    fn shown_path(&self, path: &str) -> String {
+        match Path::new(path).strip_prefix(self.world.home()) {
+            Ok(rest) => format!("~/{}", rest.display()),
+            Err(_) => path.to_owned(),
+        }
+    }
+
     fn workspace(&self) -> String {
         self.world.workspace().to_string_lossy().into_owned()
     }

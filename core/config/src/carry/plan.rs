@@ -167,6 +167,7 @@ impl Planning {
     }
 
     fn place(&mut self, client: Client, file: &str, display: &str, carried: Carried) -> State {
+        // A secret that became a variable can no longer be compared, but its place can.
         let (bare, _) = carried.referenced(display, &mut Vault::default());
         let same =
             |known: &&(String, Carried)| is_same(&known.1, &carried) || is_same(&known.1, &bare);
@@ -182,9 +183,9 @@ impl Planning {
             None => display.to_owned(),
         };
         let (referenced, names) = carried.referenced(display, &mut self.vault);
-        let mut need = |name: &String, value_in: Option<&str>| {
-            let (name, server) = (name.clone(), display.to_owned());
-            let variable = Variable { name, server, value_in: value_in.map(str::to_owned) };
+        let mut need = |variable: &String, value_in: Option<&str>| {
+            let value_in = value_in.map(str::to_owned);
+            let variable = Variable { name: variable.clone(), server: name.clone(), value_in };
             if !self.plan.variables.contains(&variable) {
                 self.plan.variables.push(variable);
             }

@@ -38,7 +38,7 @@ impl Carried {
         new.each_map("env", |key, value| {
             let hidden = is_secret_name(key) || mask_argument(value) != value;
             (hidden && is_literal(value)).then(|| {
-                let name = vault.name_for(&[key.to_owned(), format!("{server}_{key}")], value);
+                let name = vault.name_for(key, value);
                 let reference = format!("${{{name}}}");
                 names.push(name);
                 reference
@@ -51,7 +51,7 @@ impl Carried {
             let secret = value.strip_prefix(scheme.unwrap_or_default()).unwrap_or(value);
             (hidden && is_literal(secret)).then(|| {
                 let word = if login { "token" } else { key };
-                let name = vault.name_for(&[format!("{server}_{word}")], secret);
+                let name = vault.name_for(&of(server, word), secret);
                 let reference = format!("{}${{{name}}}", scheme.unwrap_or_default());
                 names.push(name);
                 reference
@@ -59,8 +59,7 @@ impl Carried {
         });
         new.arguments(server, vault, &mut names);
         if let Some(url) = self.text("url")
-            && let Some((new_url, name)) =
-                replaced(url, &mask_url(url), &format!("{server}_key"), vault)
+            && let Some((new_url, name)) = replaced(url, &mask_url(url), &of(server, "key"), vault)
         {
             names.push(name);
             new.keys.insert("url".to_owned(), Json::String(new_url));
@@ -81,9 +80,7 @@ impl Carried {
             };
             let flag = flag.trim_start_matches('-');
             let word_of_flag = if is_secret_name(flag) { flag } else { "secret" };
-            if let Some((new, name)) =
-                replaced(word, shown, &format!("{server}_{word_of_flag}"), vault)
-            {
+            if let Some((new, name)) = replaced(word, shown, &of(server, word_of_flag), vault) {
                 names.push(name);
                 *arg = Json::String(new);
             }
@@ -101,6 +98,12 @@ impl Carried {
             .collect();
         map.extend(all);
     }
+}
+
+/// A word for a server's secret; one that names the server already is enough.
+fn of(server: &str, word: &str) -> String {
+    let (server, word) = (variable_name(server), variable_name(word));
+    if word.starts_with(&server) { word } else { format!("{server}_{word}") }
 }
 
 /// Whether a text says something by itself, and is not a variable or nothing.
@@ -123,28 +126,23 @@ fn replaced(text: &str, shown: &str, name: &str, vault: &mut Vault) -> Option<(S
     if !is_literal(secret) {
         return None;
     }
-    let name = vault.name_for(&[name.to_owned()], secret);
+    let name = vault.name_for(name, secret);
     Some((format!("{before}${{{name}}}{after}"), name))
 }
 
 // === impl Vault ===
 
 impl Vault {
-    /// A variable for a value: the first of these names that is free or holds the same.
-    fn name_for(&mut self, words: &[String], value: &str) -> String {
-        let last = words.last().map(|word| variable_name(word)).unwrap_or_default();
-        let given = words.iter().map(|word| variable_name(word));
-        let numbered = (2_u32..).map(|number| format!("{last}_{number}"));
-        for name in given.chain(numbered) {
-            match self.held.get(&name) {
-                Some(held) if held != value => {}
-                Some(_) => return name,
-                None => {
-                    self.held.insert(name.clone(), value.to_owned());
-                    return name;
-                }
-            }
+    /// A variable for a value: the first of its names that is free or holds the same.
+    fn name_for(&mut self, word: &str, value: &str) -> String {
+        let first = variable_name(word);
+        let mut name = first.clone();
+        let mut number = 2_u32;
+        while self.held.get(&name).is_some_and(|held| held != value) {
+            name = format!("{first}_{number}");
+            number += 1;
         }
-        last
+        self.held.insert(name.clone(), value.to_owned());
+        name
     }
 }

@@ -168,15 +168,17 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .rows
         .iter()
         .map(|row| {
+            let file = context.host.shown_path(&row.file);
             let place = match &row.project {
-                Some(project) => format!("{} (for {project})", row.file),
-                None => row.file.clone(),
+                Some(project) => format!("{file} (for {project})"),
+                None => file,
             };
             let client = row.client.as_str().to_owned();
-            vec![client, row.server.clone(), row.target.clone(), state(&row.state), place]
+            let server = if row.server.is_empty() { "(all)" } else { &row.server };
+            vec![client, place, server.to_owned(), row.target.clone(), state(&row.state)]
         })
         .collect();
-    let headers = ["CLIENT", "SERVER", "TARGET", "STATE", "FILE"];
+    let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
     context.print.data(&table(&headers, &cells, width()));
     let written = |state: &State| matches!(state, State::New { .. } | State::Differs { .. });
     for row in made.rows.iter().filter(|row| written(&row.state)) {

@@ -122,7 +122,7 @@ fn way(context: &Context, args: &InstallArgs) -> Result<Way, Failure> {
         }
         Some(Some(url)) => Err(Failure::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => Ok(Way::Http { url: usual_url(&context.setup()?)? }),
+        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.options)?)? }),
     }
 }
 

@@ -20,6 +20,9 @@ pub trait Clients {
     /// The text of a client's file, or of one of ours; empty when there is none.
     fn client_text(&self, path: &Path) -> Result<String, Failure>;
 
+    /// A path as people write it: from their home, where it is there.
+    fn shown_path(&self, path: &str) -> String;
+
     /// The folder that clients know the project by.
     fn workspace(&self) -> String;
 
