@@ -116,6 +116,17 @@ fn an_entry_for_capstan_works_and_is_not_imported() {
 }
 
 #[test]
+fn an_entry_names_the_program_by_the_path_that_outlives_an_update() {
+    let world = World::new();
+    let folder = world.home().join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    symlink(binary("capstan"), folder.join("capstan")).unwrap();
+    world.capstan(["install", "cursor"]).env("PATH", &folder).run().ok();
+    let text = read(world.home().join(".cursor/mcp.json"));
+    says(&text, &format!("{}", folder.join("capstan").display()));
+}
+
+#[test]
 fn a_plan_is_shown_and_nothing_written_until_somebody_says_yes() {
     let world = crowded();
     let config = world.config().join("capstan/config.toml");

@@ -180,6 +180,13 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .collect();
     let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
     context.print.data(&table(&headers, &cells, width()));
+    // A terminal may be too narrow for the reasons, which are what there is to do something about.
+    for row in made.rows.iter().filter(|_| width().is_some()) {
+        if let State::Unusable { .. } = &row.state {
+            let (client, server) = (row.client.as_str(), &row.server);
+            context.print.warning(&format!("{client} `{server}` {}", state(&row.state)));
+        }
+    }
     let written = |state: &State| matches!(state, State::New { .. } | State::Differs { .. });
     for row in made.rows.iter().filter(|row| written(&row.state)) {
         for note in &row.notes {
