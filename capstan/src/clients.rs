@@ -24,7 +24,9 @@ impl Clients for LocalHost {
     fn client_files(&self, client: Client, scope: Scope) -> Vec<PathBuf> {
         let places = client.places(scope);
         let paths = places.iter().map(|place| self.locate(place));
-        paths.filter(|path| path.is_file()).collect()
+        // What a link in a project leads to outside is not the project's to give away.
+        let inside = |path: &PathBuf| scope != Scope::Project || self.refuse_outside(path).is_ok();
+        paths.filter(|path| path.is_file()).filter(inside).collect()
     }
 
     fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, Failure> {

@@ -348,6 +348,8 @@ fn a_link_is_written_through_and_stays_and_one_out_of_a_project_is_refused() {
     let words = ["install", "vscode", "-s", "project", "--json"];
     let ended = world.capstan(words).within(world.project()).run();
     says(&failure(&ends_with(ended, 2)).1, "leads out of the project");
+    let words = ["import", "vscode", "-s", "project"];
+    assert_eq!(world.capstan(words).within(world.project()).run().status, Some(4));
     assert_eq!(read(&real), fixture("cursor.json"));
 }
 
