@@ -17,6 +17,7 @@ mod desks;
 mod doctor;
 mod rules;
 mod named;
+mod clients;
 mod host;
 mod telemetry;
 mod serve;

@@ -64,6 +64,11 @@ impl World {
         &self.cwd
     }
 
+    /// The user's home.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Our folder for configuration.
     pub(crate) fn config(&self) -> &Path {
         &self.config

@@ -4,6 +4,8 @@
 
 #[path = "terminal/approve.rs"]
 mod approve;
+#[path = "terminal/import.rs"]
+mod import;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -232,6 +232,6 @@ fn print(records: &Records) -> Result<String, NotAStore> {
 }
 
 /// SHA-256, in hex.
-fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }

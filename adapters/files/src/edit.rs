@@ -146,7 +146,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The path at the end of a chain of links, whether or not something is there.
-fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
+pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     let mut place = path.to_owned();
     for _ in 0..=MAX_LINKS {
         let is_link = fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_symlink());

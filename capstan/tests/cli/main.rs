@@ -21,6 +21,7 @@ mod patience;
 mod trust;
 mod config;
 mod dialects;
+mod clients;
 mod secrets;
 mod logs;
 mod packages;

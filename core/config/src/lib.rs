@@ -5,8 +5,10 @@
 //! remembers places, [`dialect`] puts the words of other programs into ours, `expand` puts
 //! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
-//! [`Config`]. Beside that road stand [`edit`] (text to text), [`registry`] (what others offer), [`show()`] and [`mask`] (what
-//! people see), [`schema()`] and [`reference()`] (what they look up), and [`environment`].
+//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
+//! people see), [`client`] and [`carry`] (other programs' files, changed and taken over),
+//! [`registry`] (what others offer), [`schema()`] and [`reference()`] (what they look up), and
+//! [`environment`].
 //!
 //! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
 
@@ -33,11 +35,14 @@ pub mod mask;
 mod show;
 pub mod edit;
 pub mod registry;
+pub mod client;
+pub mod carry;
 mod shape;
 mod shape_access;
 mod schema;
 mod reference;
 
+pub use client::Client;
 pub use config::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,
     Gateway, GatewayLimits, Mcp, Permissions, Rate, Screen, Tools,

@@ -3,6 +3,7 @@
 mod acl;
 mod approvals;
 mod audit;
+mod clients;
 mod items;
 mod pins;
 mod policy;
@@ -19,6 +20,7 @@ pub use approvals::{
     ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
 };
 pub use audit::{AuditArgs, AuditKind};
+pub use clients::{ClientArgs, ImportArgs, InstallArgs, SecretsArg};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
@@ -99,6 +101,12 @@ pub enum Command {
     Prompt(PromptArgs),
     /// Serve all servers to other programs, over stdin and stdout or over HTTP
     Serve(ServeArgs),
+    /// Take over the servers that other clients have
+    Import(ImportArgs),
+    /// Put an entry for Capstan into a client's configuration
+    Install(InstallArgs),
+    /// Take that entry out again
+    Uninstall(ClientArgs),
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
     /// Answer calls that wait for an approval in running gateways

@@ -90,7 +90,8 @@ impl Context {
             return;
         }
         self.print.note("no servers are configured");
-        let hint = "`capstan add NAME COMMAND…` adds one; `capstan tools --demo` shows some";
+        let hint = "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
+                    other clients; `capstan tools --demo` shows some";
         self.print.hint(hint);
     }
 

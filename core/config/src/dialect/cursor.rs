@@ -1,4 +1,4 @@
-//! Cursor: `mcpServers` of its `mcp.json`.
+//! Cursor and Windsurf: `mcpServers` of `mcp.json` and `mcp_config.json`.
 
 use crate::expand::forms::Forms;
 
@@ -14,10 +14,13 @@ const KEYS: Keys = &[
     ("envFile", To::Refuse("variables out of a file", "list them under `env`")),
     ("cwd", To::Key("cwd")),
     ("url", To::Key("url")),
+    ("serverUrl", To::Key("url")),
     ("headers", To::Key("headers")),
     ("auth", To::ByHand),
     ("disabled", To::Key("disabled")),
     ("description", To::Key("description")),
+    ("disabledTools", To::Tools("hide")),
+    ("alwaysAllow", To::Note("what runs without asking is for `permissions` to say")),
 ];
 
 const LOGIN: Words = &[

@@ -61,7 +61,7 @@ const JSON_MARKS: &[Marks] = &[
         file: &["projects", "globalShortcut", "numStartups", "enabledMcpjsonServers"],
         server: &["headersHelper", "alwaysLoad", "request_timeout_ms"],
     },
-    Marks { dialect: Dialect::Cursor, file: &[], server: &["envFile", "auth"] },
+    Marks { dialect: Dialect::Cursor, file: &[], server: &["envFile", "auth", "serverUrl"] },
 ];
 
 const TOML_MARKS: &[Marks] = &[
@@ -127,6 +127,7 @@ const PLACES: &[(&str, Dialect)] = &[
     (".devcontainer.json", Dialect::VsCode),
     ("mcp-config.json", Dialect::VsCode),
     (".cursor/mcp.json", Dialect::Cursor),
+    ("windsurf/mcp_config.json", Dialect::Cursor),
     (".gemini/settings.json", Dialect::Llxprt),
     (".llxprt/settings.json", Dialect::Llxprt),
     (".caliban/settings.toml", Dialect::Caliban),
@@ -309,6 +310,7 @@ mod tests {
             ("C:\\Users\\me\\AppData\\claude_desktop_config.json", Dialect::Claude),
             ("/home/me/.config/mcp/servers.json", Dialect::Avelino),
             (".cursor/mcp.json", Dialect::Cursor),
+            ("windsurf/mcp_config.json", Dialect::Cursor),
             ("~/.gemini/settings.json", Dialect::Llxprt),
             (".llxprt/settings.json", Dialect::Llxprt),
             ("/home/me/.copilot/mcp-config.json", Dialect::VsCode),

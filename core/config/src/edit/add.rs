@@ -67,6 +67,19 @@ pub struct NewRemote {
 
 /// Adds a server after those that are there.
 pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, EditError> {
+    let edited = add_table(text, name, entry.table())?;
+    let url = match &entry.target {
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
+        NewTarget::Stdio(_) | NewTarget::Cli(_) => None,
+    };
+    match refusal(&edited, name, url) {
+        Some(problem) => Err(EditError::Refused { reason: problem.message, help: problem.help }),
+        None => Ok(edited),
+    }
+}
+
+/// Adds the entry of a server after those that are there.
+pub(crate) fn add_table(text: &str, name: &str, entry: Table) -> Result<String, EditError> {
     if slug(name).is_none() {
         return Err(EditError::NoName);
     }
@@ -74,12 +87,8 @@ pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
     if let Ok(existing) = editing.name_of(name) {
         return Err(EditError::Exists { existing });
     }
-    insert(&mut editing, name, entry.table())?;
-    let edited = editing.finish();
-    match refusal(&edited, name, entry) {
-        Some(problem) => Err(EditError::Refused { reason: problem.message, help: problem.help }),
-        None => Ok(edited),
-    }
+    insert(&mut editing, name, entry)?;
+    Ok(editing.finish())
 }
 
 // === impl NewServer ===
@@ -190,15 +199,12 @@ fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(),
 /// The error with which the new entry would be read, if any.
 ///
 /// Variables are not known here, so what an address made of them is like cannot be judged.
-fn refusal(edited: &str, name: &str, entry: &NewServer) -> Option<Problem> {
+pub(crate) fn refusal(edited: &str, name: &str, url: Option<&str>) -> Option<Problem> {
     let dialect = Some(Dialect::Native);
     let file = SourceFile { dialect, ..SourceFile::new("", Scope::User, edited) };
     let variable = |variable: &str| Some(variable.to_owned());
     let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
-    let unsure = match &entry.target {
-        NewTarget::Http(remote) | NewTarget::Sse(remote) => remote.url.contains("${"),
-        NewTarget::Stdio(_) | NewTarget::Cli(_) => false,
-    };
+    let unsure = url.is_some_and(|url| url.contains("${"));
     loaded.problems.into_iter().find(|problem| {
         let about_url = problem.key.as_ref().and_then(|key| key.rsplit('.').next()) == Some("url");
         problem.severity == Severity::Error

@@ -4,8 +4,8 @@
 //! everything else stay byte for byte, and what comes out can be read again.
 
 mod document;
-mod add;
-mod remove;
+pub(crate) mod add;
+pub(crate) mod remove;
 mod permission;
 
 pub use add::{NewProgram, NewRemote, NewServer, NewTarget, add_server};

@@ -4,6 +4,7 @@
 //! of a file, and it happens once: what a variable contains is not looked at again.
 
 pub(crate) mod forms;
+pub(crate) mod native;
 
 use std::collections::HashMap;
 use std::ops::Range;

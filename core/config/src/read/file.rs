@@ -210,7 +210,7 @@ fn path_of(display: &str, entry: &Entry) -> String {
 
 /// Whether an entry is the one by which another program starts our own gateway. Used as a server
 /// of ours, it would call itself.
-fn runs_capstan(server: &Table) -> bool {
+pub(crate) fn runs_capstan(server: &Table) -> bool {
     let command = server.get("command").and_then(|entry| entry.node.as_text());
     let program = command.and_then(|command| command.rsplit(['/', '\\']).next());
     let args = server.get("args").and_then(|entry| entry.node.as_list()).unwrap_or_default();

@@ -9,8 +9,9 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use super::{Document, Double, Fault};
 use crate::tree::{Entry, Node, Table, Text, Value};
 
-pub(super) fn read(text: &str) -> Result<Document, Fault> {
-    let options = ParseOptions {
+/// What is JSON to us.
+pub(crate) fn options() -> ParseOptions {
+    ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
         allow_loose_object_property_names: false,
@@ -21,7 +22,11 @@ pub(super) fn read(text: &str) -> Result<Document, Fault> {
         allow_bare_decimal_point_numbers: false,
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
-    };
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<Document, Fault> {
+    let options = options();
     let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options);
     let parsed = parsed.map_err(|error| {
         let range = error.range();

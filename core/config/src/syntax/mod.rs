@@ -11,6 +11,8 @@ use crate::problem::Problem;
 use crate::source::Place;
 use crate::tree::Table;
 
+pub(crate) use json::options as json_options;
+
 /// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {

@@ -12,6 +12,8 @@ mod doctor;
 mod enable;
 mod explained;
 mod get;
+mod import;
+mod install;
 mod list;
 mod man;
 mod offers;
@@ -50,6 +52,9 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Read(args) => read::run(context, args).await,
         Command::Prompts(args) => prompts::run(context, args).await,
         Command::Prompt(args) => prompt::run(context, args).await,
+        Command::Import(args) => import::run(context, args),
+        Command::Install(args) => install::run(context, args),
+        Command::Uninstall(args) => install::undo(context, args),
         Command::Serve(args) => serve::run(context, args).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,

@@ -19,7 +19,7 @@ use crate::print::{stderr_is_terminal, stderr_width, stdin_is_terminal};
 use crate::table::table;
 
 /// Where to listen when nobody says otherwise.
-const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// How many tools are shown.
 const SHOWN: usize = 20;
@@ -107,7 +107,7 @@ fn tls(gateway: &Gateway, args: &ServeArgs) -> Option<TlsFiles> {
 }
 
 /// Reads an address: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`, `8080`, `0.0.0.0`.
-fn parse(text: &str) -> Result<SocketAddr, Failure> {
+pub(super) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     let text = text.trim();
     let here = |port: &str| port.parse().ok().map(|port| SocketAddr::new(USUAL.ip(), port));
     let local = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
@@ -177,7 +177,7 @@ fn tell_how(context: &Context, hub: &Hub, url: &str) {
 }
 
 /// The endpoint at an address that may or may not name it.
-fn endpoint(url: &str) -> String {
+pub(super) fn endpoint(url: &str) -> String {
     let base = url.trim_end_matches('/');
     if base.ends_with("/mcp") { base.to_owned() } else { format!("{base}/mcp") }
 }

@@ -1,0 +1,256 @@
+//! `capstan import`: takes over the servers that other clients have.
+
+use capstan_config::carry::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
+use capstan_config::{Client, Dialect, Scope, SourceFile};
+use serde_json::json;
+
+use super::add::scope_of;
+use crate::args::{ImportArgs, SecretsArg};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::form::{Prompter, Terminal};
+use crate::host::ConfigFile;
+use crate::print::{counted, stderr_is_terminal, stdin_is_terminal, width};
+use crate::table::table;
+
+pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
+    let scope = scope_of(args.scope);
+    let file = context.host.target(Some(scope), &context.options)?;
+    let native = SourceFile {
+        dialect: Some(Dialect::Native),
+        ..SourceFile::new(
+            file.path.display().to_string(),
+            scope,
+            context.host.client_text(&file.path)?,
+        )
+    };
+    let planned = |choice| -> Result<Plan, Failure> {
+        let plan = plan(search(context, args, scope), &native, choice);
+        plan.map_err(|problem| Failure::config(vec![*problem], vec![native.clone()]))
+    };
+    let choice = chosen(args, &file);
+    let mut made = planned(choice)?;
+    if made.rows.is_empty() {
+        return nothing(context, args, &file);
+    }
+    let asks = !args.yes && !args.dry_run && is_watched(context);
+    show(context, &made, &file);
+    if made.names().next().is_none() {
+        finish(context, &made, &file, Outcome::Nothing);
+        return Ok(Exit::Ok);
+    }
+    if asks && args.secrets.is_none() && !made.secrets.is_empty() {
+        made = planned(ask_about_secrets(&made)?)?;
+        tell_variables(context, &made);
+    }
+    if asks && !confirmed(&made, &file) {
+        return Err(Failure::new(Exit::Denied, "policy_blocked", "nothing was written"));
+    }
+    if !args.yes && !asks {
+        finish(context, &made, &file, Outcome::Planned);
+        return Ok(Exit::Ok);
+    }
+    refuse_open_secrets(context, &made, &file)?;
+    context.host.edit(&file, &|text| made.apply(text))?;
+    finish(context, &made, &file, Outcome::Written);
+    Ok(Exit::Ok)
+}
+
+/// How an import ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// There is nothing to write.
+    Nothing,
+    /// It is only shown.
+    Planned,
+    Written,
+}
+
+/// What the clients have.
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
+    let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
+    let workspace = context.host.workspace();
+    let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
+    let mut found = Vec::new();
+    for client in clients {
+        let mut of_client = Vec::new();
+        for path in context.host.client_files(*client, scope) {
+            // An older file counts only where the newer one names no server.
+            let older = path.ends_with("caliban/mcp.toml");
+            if older && !of_client.is_empty() {
+                continue;
+            }
+            let name = path.display().to_string();
+            match context.host.client_text(&path) {
+                Ok(text) => {
+                    of_client.extend(find(*client, &SourceFile::new(name, scope, text), projects));
+                }
+                Err(failure) => of_client.push(unreadable(*client, name, failure.message)),
+            }
+        }
+        found.extend(of_client);
+    }
+    found
+}
+
+/// What becomes of secrets when nobody is asked: they stay where only the user reads them.
+fn chosen(args: &ImportArgs, file: &ConfigFile) -> Secrets {
+    match (args.secrets, file.scope) {
+        (Some(SecretsArg::Env), _) | (None, Scope::Project) => Secrets::Reference,
+        (Some(SecretsArg::Keep), _) | (None, Scope::Managed | Scope::Flag | Scope::User) => {
+            Secrets::Keep
+        }
+    }
+}
+
+fn is_watched(context: &Context) -> bool {
+    stdin_is_terminal() && stderr_is_terminal() && !context.print.wants_json()
+}
+
+fn ask_about_secrets(made: &Plan) -> Result<Secrets, Failure> {
+    let names = names(made.secrets.iter().map(String::as_str));
+    let question = format!("Secrets stand in the files of {names}. What becomes of them?");
+    let options = ["copy them as they are", "put variables in their place, which you set"];
+    match Terminal.select(&question, &options, 0) {
+        Ok(0) => Ok(Secrets::Keep),
+        Ok(_) => Ok(Secrets::Reference),
+        Err(_) => Err(Failure::new(Exit::Denied, "policy_blocked", "nothing was written")),
+    }
+}
+
+fn confirmed(made: &Plan, file: &ConfigFile) -> bool {
+    let count = counted(made.names().count(), "server", "servers");
+    let question = format!("Write {count} to {}?", file.path.display());
+    Terminal.confirm(&question, Some(true)).unwrap_or(false)
+}
+
+/// Secrets are copied only to where nobody else reads them.
+fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Result<(), Failure> {
+    if made.secrets.is_empty() {
+        return Ok(());
+    }
+    let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
+    let hint = "`--secrets env` puts variables in their place";
+    if file.scope == Scope::Project {
+        let message = format!("the secrets of {names} do not belong into a project's file");
+        return Err(Failure::usage(message).hint(hint));
+    }
+    if !context.host.is_private(file) {
+        let message = format!("the secrets of {names} are not copied: others can read {path}");
+        return Err(Failure::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
+    }
+    Ok(())
+}
+
+/// Nothing was found at all.
+fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Exit, Failure> {
+    if !args.clients.is_empty() {
+        let titles: Vec<&str> = args.clients.iter().map(|client| client.title()).collect();
+        let message = format!("no servers of {} were found", titles.join(", "));
+        return Err(Failure::not_found(message)
+            .hint("`capstan --config FILE list` reads a file that lies elsewhere"));
+    }
+    if context.print.wants_json() {
+        let none: [(); 0] = [];
+        context.print.json(&json!({
+            "file": file.path, "servers": none, "variables": none, "written": false
+        }));
+    }
+    context.print.note("no other client has servers configured");
+    Ok(Exit::Ok)
+}
+
+fn show(context: &Context, made: &Plan, file: &ConfigFile) {
+    if context.print.wants_json() {
+        return;
+    }
+    let cells: Vec<Vec<String>> = made
+        .rows
+        .iter()
+        .map(|row| {
+            let file = context.host.shown_path(&row.file);
+            let place = match &row.project {
+                Some(project) => format!("{file} (for {project})"),
+                None => file,
+            };
+            let client = row.client.as_str().to_owned();
+            let server = if row.server.is_empty() { "(all)" } else { &row.server };
+            vec![client, place, server.to_owned(), row.target.clone(), state(&row.state)]
+        })
+        .collect();
+    let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
+    context.print.data(&table(&headers, &cells, width()));
+    // A terminal may be too narrow for the reasons, which are what there is to do something about.
+    for row in made.rows.iter().filter(|_| width().is_some()) {
+        if let State::Unusable { .. } = &row.state {
+            let (client, server) = (row.client.as_str(), &row.server);
+            context.print.warning(&format!("{client} `{server}` {}", state(&row.state)));
+        }
+    }
+    let written = |state: &State| matches!(state, State::New { .. } | State::Differs { .. });
+    for row in made.rows.iter().filter(|row| written(&row.state)) {
+        for note in &row.notes {
+            context.print.warning(&format!("{} `{}`: {note}", row.client.as_str(), row.server));
+        }
+    }
+    if !made.secrets.is_empty() {
+        let names = names(made.secrets.iter().map(String::as_str));
+        context
+            .print
+            .note(&format!("secrets of {names} go to {} as they are", file.path.display()));
+        context.print.hint("`--secrets env` puts variables in their place");
+    }
+    tell_variables(context, made);
+}
+
+fn state(state: &State) -> String {
+    match state {
+        State::New { .. } => "new".to_owned(),
+        State::Same { name, apart_from } if apart_from.is_empty() => format!("same as `{name}`"),
+        State::Same { name, apart_from } => {
+            format!("same as `{name}`, whose {} counts", apart_from.join(", "))
+        }
+        State::Differs { from, name } => format!("differs from `{from}`, becomes `{name}`"),
+        State::Itself => "runs capstan itself, left out".to_owned(),
+        State::Unusable { reason } => format!("cannot be used: {reason}"),
+    }
+}
+
+fn tell_variables(context: &Context, made: &Plan) {
+    for variable in &made.variables {
+        let (name, server) = (&variable.name, &variable.server);
+        let value = match &variable.value_in {
+            Some(file) => format!("its value stands in {file}"),
+            None => "the client asks for its value".to_owned(),
+        };
+        context.print.note(&format!("`{server}` needs the variable {name}: {value}"));
+    }
+}
+
+fn finish(context: &Context, made: &Plan, file: &ConfigFile, outcome: Outcome) {
+    if context.print.wants_json() {
+        context.print.json(&json!({
+            "file": file.path,
+            "servers": made.rows,
+            "variables": made.variables,
+            "written": outcome == Outcome::Written,
+        }));
+    }
+    let count = counted(made.names().count(), "server", "servers");
+    let path = file.path.display();
+    match outcome {
+        Outcome::Nothing => context.print.note("there is nothing new"),
+        Outcome::Planned => {
+            context.print.note(&format!("{count} would be written to {path}"));
+            context.print.hint("add `--yes` to write");
+        }
+        Outcome::Written => {
+            context.print.note(&format!("wrote {count} to {path}"));
+            context.print.note("next: `capstan list` shows which of them answer");
+        }
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

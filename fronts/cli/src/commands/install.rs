@@ -1,0 +1,145 @@
+//! `capstan install` and `uninstall`: an entry for Capstan in another client's configuration.
+
+use std::path::PathBuf;
+
+use capstan_config::client::{OUR_NAME, Way, put};
+use capstan_config::{Client, Scope};
+use serde_json::json;
+
+use super::add::scope_of;
+use super::serve::{USUAL, endpoint, parse};
+use crate::args::{ClientArgs, InstallArgs, ScopeArg};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::{Installed, Mode, Setup, Spot, Uninstalled};
+
+pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, Failure> {
+    let ClientArgs { client, scope, dry_run } = args.at;
+    let path = file_of(context, &args.at)?;
+    let way = way(context, args)?;
+    if let (Client::ClaudeCode, ScopeArg::Project, Way::Http { .. }) = (client, scope, &way) {
+        let message = "Capstan reads the project's `.mcp.json` too, and would connect to itself";
+        return Err(Failure::usage(message).hint("leave `--http` or `--scope project` out"));
+    }
+    let mode = if dry_run { Mode::Try } else { Mode::Do };
+    let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
+    let (title, shown) = (client.title(), path.display());
+    if context.print.wants_json() {
+        context.print.json(&json!({
+            "client": client, "file": path, "written": mode == Mode::Do, "result": installed
+        }));
+    }
+    match (&installed, mode) {
+        (Installed::Already, _) => {
+            context.print.note(&format!("{title} has Capstan already ({shown})"));
+        }
+        (Installed::ByHand, _) => {
+            let name = format!("an entry `{OUR_NAME}` that starts Capstan is already in {shown}");
+            context.print.note(&name);
+        }
+        (Installed::Created | Installed::Changed { .. }, Mode::Try) => {
+            if !context.print.wants_json() {
+                // The file itself may hold secrets, so only what is added is shown.
+                context.print.data(&put(client, &shown.to_string(), "", &way).unwrap_or_default());
+            }
+            context.print.note(&format!("this would be added to {shown}"));
+        }
+        (Installed::Created | Installed::Changed { .. }, Mode::Do) => {
+            context.print.note(&format!("added Capstan to {title} ({shown})"));
+            if let Installed::Changed { backup: Some(backup) } = &installed {
+                context.print.note(&format!("the file as it was is kept in {}", backup.display()));
+            }
+            let undo = match scope {
+                ScopeArg::User => format!("capstan uninstall {}", client.as_str()),
+                ScopeArg::Project => {
+                    format!("capstan uninstall {} --scope project", client.as_str())
+                }
+            };
+            context.print.note(&format!("restart {title}; `{undo}` takes it back"));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, Failure> {
+    let path = file_of(context, args)?;
+    let mode = if args.dry_run { Mode::Try } else { Mode::Do };
+    let done = context.host.uninstall(Spot { client: args.client, path: &path }, mode)?;
+    if context.print.wants_json() {
+        context.print.json(&json!({
+            "client": args.client, "file": path, "written": mode == Mode::Do, "result": done
+        }));
+    }
+    let (title, shown) = (args.client.title(), path.display());
+    let text = match (&done, mode) {
+        (Uninstalled::Nothing, _) => {
+            let message = format!("{title} has no entry for Capstan ({shown})");
+            return Err(Failure::not_found(message));
+        }
+        (Uninstalled::Restored, Mode::Do) => format!("{shown} is byte for byte what it was"),
+        (Uninstalled::Restored, Mode::Try) => format!("{shown} would be put back as it was"),
+        (Uninstalled::Removed, Mode::Do) => format!("removed {shown}, which was made for Capstan"),
+        (Uninstalled::Removed, Mode::Try) => format!("{shown} would be removed"),
+        (Uninstalled::TakenOut { .. }, Mode::Do) => {
+            format!("took the entry `{OUR_NAME}` out of {shown}; it has been changed since")
+        }
+        (Uninstalled::TakenOut { .. }, Mode::Try) => {
+            format!("the entry `{OUR_NAME}` would be taken out of {shown}")
+        }
+    };
+    context.print.note(&text);
+    if let (Uninstalled::TakenOut { backup: Some(backup) }, Mode::Do) = (&done, mode) {
+        context.print.hint(&format!("the file from before is still in {}", backup.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, Failure> {
+    let scope = scope_of(args.scope);
+    context.host.client_file(args.client, scope)?.ok_or_else(|| {
+        let title = args.client.title();
+        let (message, hint) = match scope {
+            Scope::Project => {
+                (format!("{title} has no file for single projects"), "leave `--scope project` out")
+            }
+            Scope::User | Scope::Managed | Scope::Flag => {
+                (format!("{title} has no file of this scope"), "choose another scope")
+            }
+        };
+        Failure::usage(message).hint(hint)
+    })
+}
+
+/// How the client is to reach us.
+fn way(context: &Context, args: &InstallArgs) -> Result<Way, Failure> {
+    match &args.http {
+        None => {
+            let command = context.host.own_path()?;
+            Ok(Way::Stdio { command, args: vec!["serve".to_owned()] })
+        }
+        Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(Way::Http { url: url.clone() })
+        }
+        Some(Some(url)) => Err(Failure::usage(format!("`{url}` is not the address of a gateway"))
+            .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
+        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.options)?)? }),
+    }
+}
+
+/// Where the gateway is by the configuration.
+fn usual_url(setup: &Setup) -> Result<String, Failure> {
+    let gateway = &setup.loaded.config.gateway;
+    if let Some(url) = &gateway.public_url {
+        return Ok(endpoint(url));
+    }
+    let mut listen = gateway.listen.as_deref().map_or(Ok(USUAL), parse)?;
+    if listen.port() == 0 {
+        let hint = "give the address that `capstan serve --http` prints";
+        return Err(Failure::usage("the gateway's port is chosen when it starts").hint(hint));
+    }
+    if listen.ip().is_unspecified() {
+        listen.set_ip(USUAL.ip());
+    }
+    let scheme = if gateway.tls_cert.is_some() { "https" } else { "http" };
+    Ok(format!("{scheme}://{listen}/mcp"))
+}
