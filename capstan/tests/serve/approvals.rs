@@ -202,7 +202,7 @@ fn what_is_saved_about_a_server_of_a_project_goes_into_the_projects_file_which_s
     shell_ok(&world, &format!("yes {id} --arguments --save"));
     let kept = fs::read_to_string(&path).unwrap();
     assert!(kept.starts_with("# ours\n"), "{kept}");
-    assert!(kept.ends_with("allow = [\"f__count:why=test\"]\n"), "{kept}");
+    assert!(kept.ends_with("allow = [\"f__count:why=test,!\"]\n"), "{kept}");
     assert_eq!(config(&world), HASTY);
     let mut second = gateway(&world);
     assert_eq!(text_of_count(&mut second), "1");

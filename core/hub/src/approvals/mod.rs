@@ -19,11 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{By, Caller};
+use futures::FutureExt as _;
 use futures::future::{Either, select};
 use tracing::warn;
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
-pub use desk::MAX_OPEN;
+pub use desk::{MAX_OPEN, MAX_OWN};
 pub use digest::policy_version;
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;
@@ -232,7 +233,7 @@ impl Others {
     }
 
     /// Asks at the front and elsewhere at the same time. The first answer counts, and the other
-    /// is no longer asked.
+    /// is no longer asked. Of two that are there at once a no counts.
     async fn ask(
         &self,
         mut waiting: Waiting<'_>,
@@ -241,14 +242,22 @@ impl Others {
     ) -> Decision {
         let clock = &self.shells.clock;
         let began = clock.monotonic();
-        match select(operator.approve(question), &mut waiting.answer).await {
-            Either::Left((Approval::No(Ground::Nobody), _)) => {}
-            Either::Left((approval, _)) => {
-                waiting.withdraw();
-                return approval.into();
+        match select(&mut waiting.answer, operator.approve(question)).await {
+            Either::Left((Ok(answer), at_the_front)) => {
+                return match (answer, at_the_front.now_or_never()) {
+                    (Answer::Yes(_), Some(no @ Approval::No(ground)))
+                        if ground != Ground::Nobody =>
+                    {
+                        no.into()
+                    }
+                    (Answer::Yes(_) | Answer::No, _) => answer.into(),
+                };
             }
-            Either::Right((Ok(answer), _)) => return answer.into(),
-            Either::Right((Err(_), _)) => return Approval::No(Ground::Nobody).into(),
+            Either::Left((Err(_), _)) => return Approval::No(Ground::Nobody).into(),
+            Either::Right((Approval::No(Ground::Nobody), _)) => {}
+            Either::Right((approval, _)) => {
+                return if waiting.withdraw() { Answer::No.into() } else { approval.into() };
+            }
         }
         let left = self.shells.wait.saturating_sub(clock.monotonic().saturating_sub(began));
         announce(&waiting.id, question, operator, left);
