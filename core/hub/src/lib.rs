@@ -31,6 +31,6 @@ pub use approvals::Approvals;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
-pub use pipeline::{Attempt, Screened, Shape, Ticket};
+pub use pipeline::{Admitted, Asks, Attempt, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
 pub use told::{Door, Explained, Told};

@@ -100,7 +100,7 @@ impl Approvals {
         question: &Question,
         operator: &dyn Operator,
     ) -> Decision {
-        if session.answers(question) || self.saved.answers(question) {
+        if self.remember(session, question) {
             return Approval::once(Ground::Remembered).into();
         }
         let question = Question { offers: self.offers(question, &self.spans), ..question.clone() };
@@ -125,6 +125,11 @@ impl Approvals {
             Approval::Yes(..) => self.settle(session, &question, approval, operator).await,
         };
         Decision { approval, open }
+    }
+
+    /// Whether somebody has said yes to this for longer than one call.
+    pub(crate) fn remember(&self, session: &Memory, question: &Question) -> bool {
+        session.answers(question) || self.saved.answers(question)
     }
 
     /// How far a yes may reach: further than this call only where no rule of its own asks.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_model::{CallError, ItemId};
 
+use super::errand::{self, Admitted, Asks};
 use super::record::Record;
 use super::{Screened, walk};
 use crate::hub::Hub;
@@ -68,6 +69,23 @@ impl<'a> Attempt<'a> {
     pub fn by_method(mut self, method: &'static str) -> Self {
         self.record.by_method(method);
         self
+    }
+
+    /// Decides on an errand about an item as on a call of it: by its rules, rates and quota.
+    ///
+    /// # Errors
+    /// When it may not be run. Whatever comes of it, the attempt is still to be ended.
+    pub async fn admit(
+        &mut self,
+        session: &Session,
+        call: Call,
+        id: &ItemId,
+        asks: Asks,
+    ) -> Result<Admitted, CallError> {
+        self.record.meant(id);
+        let method = self.record.method().unwrap_or(call.target.kind.method());
+        let errand = (id.clone(), call, method);
+        errand::walk(self.hub, session, errand, asks, &mut self.record).await
     }
 
     /// Ends what is no call but is written down like one.

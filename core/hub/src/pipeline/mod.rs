@@ -25,12 +25,14 @@ mod send;
 mod screen;
 
 mod attempt;
+mod errand;
 mod record;
 
 pub(crate) use permit::fallback;
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
+pub use errand::{Admitted, Asks};
 pub use screen::{Screened, Shape};
 
 use std::sync::Arc;

@@ -131,7 +131,7 @@ async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
 }
 
 /// The caller's spelling makes way for the name that the server knows.
-fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
+pub(super) fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     let name = compose::string(&id.item);
     let Call { caller, target, params, part } = call;
     let params = object::set_member(params, target.kind.name_key(), &name);
