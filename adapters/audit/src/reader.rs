@@ -105,6 +105,14 @@ impl Reader {
         Ok(found)
     }
 
+    /// The last entry that was written, where none is left of what should be here.
+    pub fn gone(&self) -> Result<Option<u64>, AuditError> {
+        let snapshot = self.snapshot()?;
+        let is_empty = snapshot.pieces.iter().all(|piece| piece.len == 0);
+        let head = snapshot.head.filter(|head| is_empty && head.last.seq > head.start.seq);
+        Ok(head.map(|head| head.last.seq))
+    }
+
     /// The rows after `position`, at most [`MAX_ROWS`], and the position behind them.
     pub fn rows_since(&self, position: Position) -> Result<(Vec<Row>, Position), AuditError> {
         let (rows, reached) = self.read_from(position)?;

@@ -138,7 +138,7 @@ async fn a_closed_server_ends_its_calls() {
         scene.server.close().await;
     };
     let (told, ()) = tokio::join!(call, close);
-    assert!(matches!(told, Err(CallError::Unreachable { .. })), "{told:?}");
+    assert!(matches!(told, Err(CallError::OutcomeUnknown { .. })), "{told:?}");
     until(|| scene.pids().iter().all(|pid| !alive(*pid))).await;
 }
 

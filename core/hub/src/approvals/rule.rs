@@ -1,5 +1,6 @@
 //! The rule that a saved yes becomes.
 
+use capstan_model::mask::mask_prose;
 use capstan_model::secret::is_secret_name;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::pattern::spellings;
@@ -113,6 +114,9 @@ fn value_of(text: &str) -> Result<String, NoRule> {
     if text.contains(hard) || text.trim() != text {
         return Err(NoRule::Arguments("one of them has commas, braces or blank ends"));
     }
+    if mask_prose(text) != text {
+        return Err(NoRule::Arguments("one of them looks like a secret"));
+    }
     // A number that was agreed to is no text, and the other way round.
     if Json::parse(text.to_owned()).is_ok() {
         return Err(NoRule::Arguments("one of them is a text that reads like something else"));
@@ -216,6 +220,7 @@ mod tests {
             r#"{"a b":"x"}"#,
             r#"{"":"x"}"#,
             r#"{"api_key":"x"}"#,
+            r#"{"text":"ghp_0123456789abcdef"}"#,
             r#"{"login":{"password":"x"}}"#,
         ] {
             assert!(matches!(pattern(arguments), Err(NoRule::Arguments(_))), "{arguments}");

@@ -198,6 +198,9 @@ impl Evidence {
         if let Some(word) = &self.spoken.later {
             return Verdict::unclear(format!("description: speaks of `{word}`"));
         }
+        if self.shape.is_cut {
+            return Verdict::unclear("argument: there are more than are looked at".to_owned());
+        }
         if let Some(argument) = &self.shape.of_change {
             return Verdict::unclear(format!("argument: `{argument}` belongs to changes"));
         }

@@ -56,6 +56,22 @@ fn reads_are_recognised() {
 }
 
 #[test]
+fn a_read_whose_arguments_are_not_all_looked_at_is_unknown() {
+    let many: Vec<String> = (0..250).map(|at| format!(r#""a{at}":{{}}"#)).collect();
+    let many = format!("{{{}}}", many.join(","));
+    let long = format!(r#"{{"a":{{"description":"{}"}}}}"#, "x".repeat(300 * 1024));
+    let text = "Get one invoice by its number.";
+    for properties in [many.as_str(), long.as_str(), "[]"] {
+        check(Effect::Unknown, &[("get_invoice", text, properties)]);
+    }
+    for argument in ["delete_after", "removeExisting", "purge"] {
+        let properties = format!(r#"{{"{argument}":{{}}}}"#);
+        check(Effect::Unknown, &[("get_invoice", text, &properties)]);
+    }
+    check(Effect::Read, &[("get_invoice", text, r#"{"include_deleted":{},"removed":{}}"#)]);
+}
+
+#[test]
 fn writes_are_recognised() {
     check(
         Effect::Write,
