@@ -30,13 +30,11 @@ impl Hub {
         server: &ServerName,
         errand: &Errand,
     ) -> Result<Json, CallError> {
-        match self.backends.get(server) {
-            Some(backend) => backend.errand(errand, None).await,
-            None => {
-                let (kind, name) = (Kind::Tool, server.to_string());
-                Err(CallError::Unknown { kind, name, nearest: Vec::new() })
-            }
-        }
+        let Some(backend) = self.backends.get(server) else {
+            let (kind, name) = (Kind::Tool, server.to_string());
+            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        };
+        backend.errand(errand, None).await
     }
 
     /// Asks a server about a task that a call has started; what it asks meanwhile goes to

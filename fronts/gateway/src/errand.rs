@@ -81,7 +81,7 @@ impl Gateway {
             Ok(admitted) => self.hub.errand(&admitted, errand).await,
             Err(error) => Err(error),
         };
-        attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        attempt.end_quietly(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
         result
     }
 
@@ -129,7 +129,8 @@ impl Gateway {
         match wanted {
             Wanted::Yes => {
                 let caller = caller_of(&client.caller, &params);
-                let watched = self.watch_for(&client, caller, &uri, "resources/subscribe").await;
+                let by = ("resources/subscribe", Asks::Elsewhere);
+                let watched = self.watch_for(&client, caller, &uri, by).await;
                 let (server, own, watched) = watched.map_err(|error| {
                     Fault::of_call(&error, Kind::Resource, &uri, client.revision)
                 })?;

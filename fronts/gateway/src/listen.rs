@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use capstan_hub::Asks;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, RequestId, compose, object};
@@ -122,9 +123,11 @@ impl Gateway {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
+        // Of many, those that somebody would have to be asked about keep nobody waiting.
+        let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
-            let caller = Arc::clone(&caller);
-            let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen").await;
+            let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
+            let wanted = self.watch_for(&client, caller, &uri, by).await;
             if let Ok((server, own, wanting)) = wanted {
                 watched.push(wanting);
                 resources.insert((server, own), uri);
@@ -220,7 +223,7 @@ impl Listener for Gateway {
                     View::All => true,
                     View::One(one) => one == server,
                 };
-                if sees && client.is_able("elicitation") {
+                if sees && self.shows(server, &client.caller) && client.is_able("elicitation") {
                     client.tell(message.clone());
                 }
             }

@@ -37,7 +37,7 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        method: &'static str,
+        (method, asks): (&'static str, Asks),
     ) -> Result<(ServerName, String, Wanting), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
@@ -45,7 +45,7 @@ impl Gateway {
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
-            let wanting = self.start_watching(&mut attempt, client, call, &id).await;
+            let wanting = self.start_watching(&mut attempt, client, (call, asks), &id).await;
             wanting.map(|wanting| (id, wanting))
         } else {
             let (kind, name) = (Kind::Resource, uri.to_owned());
@@ -61,11 +61,11 @@ impl Gateway {
         self: &Arc<Self>,
         attempt: &mut Attempt<'_>,
         client: &Client,
-        call: Call,
+        (call, asks): (Call, Asks),
         id: &ItemId,
     ) -> Result<Wanting, CallError> {
         // Before it is this one's turn: somebody may have to be asked, and others need not wait.
-        let admitted = attempt.admit(&client.session, call, id, Asks::Elsewhere).await?;
+        let admitted = attempt.admit(&client.session, call, id, asks).await?;
         let wanting = Wanting::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
         let done = self.hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;

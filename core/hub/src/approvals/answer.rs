@@ -114,7 +114,7 @@ impl Approvals {
         let grants = others.shells.store.list(others.shells.clock.now(), MAX_GRANTS).await;
         match grants {
             Ok(grants) => all.extend(grants.into_iter().map(approved)),
-            Err(error) => super::say_broken(&error),
+            Err(error) => others.say_broken(&error),
         }
         (revision, all)
     }

@@ -16,12 +16,13 @@ mod desk;
 mod answer;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use capstan_model::{By, Caller};
 use futures::FutureExt as _;
 use futures::future::{Either, select};
-use tracing::warn;
+use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use desk::{MAX_OPEN, MAX_OWN};
@@ -76,6 +77,8 @@ pub(crate) struct Decision {
 struct Others {
     shells: OtherShells,
     desk: Desk,
+    /// Whether somebody was told that the store does not work.
+    is_told: AtomicBool,
 }
 
 // === impl Approvals ===
@@ -90,7 +93,7 @@ impl Approvals {
     #[must_use]
     pub fn and_elsewhere(self, shells: OtherShells) -> Self {
         let desk = Desk::new(shells.seed);
-        Self { others: Some(Others { shells, desk }), ..self }
+        Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
     }
 
     /// Decides on a call, asking whoever can be asked.
@@ -229,11 +232,26 @@ impl Others {
     /// Uses up an approval that was given for this call while nobody waited for it.
     async fn has_approval(&self, binding: &Binding) -> bool {
         match self.shells.store.take(binding, self.shells.clock.now()).await {
-            Ok(taken) => taken,
+            Ok(taken) => {
+                self.is_told.store(false, Ordering::Relaxed);
+                taken
+            }
             Err(error) => {
-                say_broken(&error);
+                self.say_broken(&error);
                 false
             }
+        }
+    }
+
+    /// Says what is wrong with the store, once for as long as that lasts. Whoever can be asked is
+    /// asked all the same.
+    fn say_broken(&self, error: &StoreError) {
+        let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = "approvals that were given in other shells cannot be looked up";
+        if self.is_told.swap(true, Ordering::Relaxed) {
+            debug!(%error, cause, "{text}");
+        } else {
+            warn!(%error, cause, "{text}");
         }
     }
 
@@ -296,10 +314,4 @@ fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Durati
 
 fn say_full() {
     warn!("too many questions are open; only the client itself is asked");
-}
-
-/// Says what is wrong with the store. Whoever can be asked is asked all the same.
-fn say_broken(error: &StoreError) {
-    let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%error, cause, "approvals that were given in other shells cannot be looked up");
 }

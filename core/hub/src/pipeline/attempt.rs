@@ -101,6 +101,19 @@ impl<'a> Attempt<'a> {
         settled(settling, result).await
     }
 
+    /// Ends what leaves no entry when it goes well, because there would be one for every letter that
+    /// is typed.
+    ///
+    /// # Errors
+    /// What it ended with.
+    pub async fn end_quietly(mut self, result: Result<(), CallError>) -> Result<(), CallError> {
+        if result.is_ok() {
+            self.record.forget();
+            return Ok(());
+        }
+        self.end(result).await
+    }
+
     /// Gives up a call that cannot be put together, and gives the reason back.
     ///
     /// Who tries tools that are not there, or with arguments that do not fit, leaves a trace too.

@@ -26,7 +26,10 @@ async fn a_call_waits_for_another_shell_and_runs_once_it_says_yes() {
 async fn a_call_that_another_shell_says_no_to_does_not_run() {
     let scene = Scene::new();
     let ran = scene.call_answered("files__write", "{}", Answer::No).await;
-    assert!(matches!(ran, Err(CallError::NotApproved { open: None, .. })), "{ran:?}");
+    let error = ran.unwrap_err();
+    let text =
+        "`files__write` was refused by the operator (asked by rule `permissions.default: ask`)";
+    assert_eq!((error.to_string().as_str(), error.hint()), (text, None));
     assert_eq!(scene.grounds(), ["refused"]);
 }
 
@@ -51,7 +54,7 @@ async fn of_two_answers_at_once_a_no_counts() {
             scene.answer(&question.id, elsewhere).await
         };
         let (ran, _) = futures::join!(calling, answering);
-        assert!(matches!(ran, Err(CallError::NotApproved { .. })), "{ran:?}");
+        assert!(matches!(ran, Err(CallError::Refused { .. })), "{ran:?}");
         assert_eq!(scene.grounds(), ["refused"]);
     }
 }

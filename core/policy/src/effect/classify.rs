@@ -105,6 +105,8 @@ impl Evidence {
             (Said::Looks(_), Some(Computes) | None) | (Said::Reads(_), Some(Thing)) => {
                 self.read(65)
             }
+            // What it finds it prints, and on no paper.
+            (Said::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
             (Said::Reads(_), Some(Acts)) => self.unknown(),
             // The description says what the word of the name means here: "check a box".
             (Said::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),

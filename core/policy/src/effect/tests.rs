@@ -47,6 +47,8 @@ fn reads_are_recognised() {
             ("is_holiday", "Check whether a day is a holiday", "{}"),
             ("convert_units", "Convert between units", r#"{"value":{},"to":{}}"#),
             ("find_person", "", "{}"),
+            ("vcs_grep", "Print lines matching a pattern", r#"{"pattern":{}}"#),
+            ("vcs_log", "Show the log of commits", r#"{"oneline":{}}"#),
             ("page_snapshot", "Capture a snapshot of the current page", "{}"),
             ("wait_for_text", "Wait for a text to appear", "{}"),
             ("[x] get_time", "[Clock] Get the time", "{}"),
