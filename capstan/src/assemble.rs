@@ -247,10 +247,12 @@ impl Assembly<'_> {
         given.chain(ours).chain(hidden).collect()
     }
 
+    /// Outside a project it says nothing where we were started, and a server that was given a folder
+    /// would take that for its folder instead.
     fn roots(&self, server: &Server) -> Vec<Root> {
         let workspace = self.world.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
-        std::iter::once(workspace.clone()).chain(configured).map(|path| root(&path)).collect()
+        self.world.project().into_iter().chain(configured).map(|path| root(&path)).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors};
 use capstan_config::{AuditOnFull, Config};
 use serde_json::Value;
+use tracing::warn;
 
 use crate::host::explained;
 use crate::world::World;
@@ -52,8 +53,14 @@ pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Fa
         until: query.until,
         limit: query.limit,
     };
-    let rows = Reader::open(path).and_then(|reader| reader.query(&query));
-    Ok(rows.map_err(|error| failure(&error))?.iter().map(row).collect())
+    let reader = Reader::open(path).map_err(|error| failure(&error))?;
+    let rows = reader.query(&query).map_err(|error| failure(&error))?;
+    if rows.is_empty()
+        && let Ok(Some(last)) = reader.gone()
+    {
+        warn!("entries up to {last} were written to `{}`, and none is left", path.display());
+    }
+    Ok(rows.iter().map(row).collect())
 }
 
 /// What has come since the mark, which moves on.

@@ -1,5 +1,6 @@
 //! How the log is: whether it can be written, what was lost, and when somebody is told.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use capstan_hub::ports::Unwritten;
 
 use crate::AuditError;
+use crate::row::Fault;
 
 /// How often somebody is told that entries are lost.
 const TELL_EVERY: Duration = Duration::from_mins(1);
@@ -83,6 +85,22 @@ impl Health {
             let (error, lost) = (error.with_cause(), self.lost());
             tracing::error!(error, hint, lost, "calls are not written to the audit log");
         }
+    }
+
+    /// Tells what is wrong with the log that was left behind. It is noted in the log as well.
+    pub(crate) fn found(fault: Fault, log: &Path) {
+        let log = log.display();
+        let what = match fault {
+            Fault::Torn { .. } => {
+                // What a crash leaves, and nothing that was acknowledged.
+                return tracing::info!("the last line of the audit log at `{log}` was incomplete");
+            }
+            Fault::Damaged => "was changed",
+            Fault::Cut => "lacks entries at its end, or was deleted",
+            Fault::Unanchored => "has no head that tells whether it is whole",
+            Fault::Lost { .. } => return,
+        };
+        tracing::error!("the audit log at `{log}` {what}; `capstan audit --verify` says where");
     }
 
     fn is_time_to_tell(&self, now: Instant) -> bool {

@@ -242,6 +242,7 @@ impl JsonLines {
         }
         for fault in recovered.faults {
             if !state.faults.contains(&fault) {
+                Health::found(fault, self.place.log());
                 state.faults.push(fault);
             }
         }

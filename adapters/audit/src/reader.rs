@@ -37,7 +37,7 @@ pub struct Query {
     pub item: Option<String>,
     /// Of this caller.
     pub caller: Option<String>,
-    /// Through this front.
+    /// Through this front; `stdio` is the part of `gateway` that is not HTTP.
     pub front: Option<String>,
     /// Of this kind: `tool`, `resource`, `prompt` or `break`.
     pub kind: Option<String>,
@@ -103,6 +103,14 @@ impl Reader {
         }
         found.reverse();
         Ok(found)
+    }
+
+    /// The last entry that was written, where none is left of what should be here.
+    pub fn gone(&self) -> Result<Option<u64>, AuditError> {
+        let snapshot = self.snapshot()?;
+        let is_empty = snapshot.pieces.iter().all(|piece| piece.len == 0);
+        let head = snapshot.head.filter(|head| is_empty && head.last.seq > head.start.seq);
+        Ok(head.map(|head| head.last.seq))
     }
 
     /// The rows after `position`, at most [`MAX_ROWS`], and the position behind them.
@@ -173,11 +181,22 @@ impl Query {
         is(&self.server, row.server.as_ref())
             && is(&self.item, Some(&row.item))
             && is(&self.caller, Some(&row.caller))
-            && is(&self.front, row.front.as_ref())
+            && self.lets_front_pass(row)
             && is(&self.kind, Some(&row.kind))
             && self.since.is_none_or(|since| row.time >= since)
             && self.until.is_none_or(|until| row.time < until)
             && (!self.errors_only || row.is_error())
+    }
+}
+
+impl Query {
+    /// The gateway has two ways in. Who is not bound by access rules came over standard input.
+    fn lets_front_pass(&self, row: &Row) -> bool {
+        match self.front.as_deref() {
+            None => true,
+            Some("stdio") => row.front.as_deref() == Some("gateway") && !row.bound,
+            wanted => row.front.as_deref() == wanted,
+        }
     }
 }
 

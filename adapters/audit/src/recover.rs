@@ -60,7 +60,10 @@ pub(crate) fn recover(
     }
     let found = match tail.last {
         Some(last) => last,
-        None => last_of_older(place)?,
+        // Nothing is kept: all of it was dropped, and the chain goes on where the head begins.
+        None => last_of_older(place)?.unwrap_or_else(|| {
+            LastLine::Sound(head.map_or_else(Link::start, |head| head.start.clone()))
+        }),
     };
     let known = head.map(|head| &head.last);
     let last = match (found, known) {
@@ -86,14 +89,14 @@ pub(crate) fn recover(
 }
 
 /// The last line of the newest older log: a process may die between renaming and writing.
-fn last_of_older(place: &Place) -> Result<LastLine, AuditError> {
+fn last_of_older(place: &Place) -> Result<Option<LastLine>, AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    let Some(newest) = numbers.first() else { return Ok(LastLine::Sound(Link::start())) };
+    let Some(newest) = numbers.first() else { return Ok(None) };
     let path = place.older(*newest);
     let file = File::open(&path).map_err(AuditError::read(&path))?;
     let len = file.metadata().map_err(AuditError::read(&path))?.len();
     let tail = Tail::of(&file, len).map_err(AuditError::read(&path))?;
-    Ok(tail.last.unwrap_or_else(|| LastLine::Sound(Link::start())))
+    Ok(Some(tail.last.unwrap_or_else(|| LastLine::Sound(Link::start()))))
 }
 
 /// Adds the incomplete line to the `.torn` file, and only then takes it out of the log.
@@ -161,4 +164,31 @@ fn read_range(mut file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(begin))?;
     file.take(end - begin).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::HeadFile;
+
+    /// What is found in an empty log beside a head of these two ends.
+    fn faults(start: u64, last: u64) -> (u64, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::new(&folder.path().join("audit.jsonl"));
+        let head = HeadFile::create(place.head()).unwrap();
+        let link = |seq| Link { seq, ..Link::start() };
+        head.write_start(&link(start)).unwrap();
+        head.write_last(&link(last)).unwrap();
+        let log = open_private(place.log()).unwrap();
+        let found = recover(&place, &log, head.read().unwrap().as_ref()).unwrap();
+        (found.last.seq, found.faults.len())
+    }
+
+    #[test]
+    fn a_log_that_was_dropped_whole_is_not_cut_and_one_that_is_gone_is() {
+        assert_eq!(faults(7, 7), (7, 0));
+        assert_eq!(faults(0, 0), (0, 0));
+        assert_eq!(faults(3, 7), (7, 1));
+        assert_eq!(faults(0, 7), (7, 1));
+    }
 }

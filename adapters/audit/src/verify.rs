@@ -21,7 +21,7 @@ pub struct Verified {
 
 /// The first place where the chain is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` line {line}: {reason} (entry {seq} belongs here)", file.display())]
+#[error("`{}` line {line}: {}", file.display(), self.in_words())]
 pub struct Broken {
     /// The file.
     pub file: PathBuf,
@@ -83,6 +83,30 @@ struct Chain {
     /// The last entry; `None` before the first.
     last: Option<Link>,
     verified: Verified,
+}
+
+// === impl Broken ===
+
+impl Broken {
+    fn in_words(&self) -> String {
+        let Self { seq, reason, .. } = self;
+        match reason {
+            Reason::OutOfPlace { found } if found > seq => {
+                let gone = match found - 1 {
+                    last if last == *seq => format!("entry {seq} is missing"),
+                    last => format!("entries {seq} to {last} are missing"),
+                };
+                format!("{gone}: lines were removed, or the file that held them")
+            }
+            Reason::NotARow
+            | Reason::Torn
+            | Reason::Changed
+            | Reason::OutOfPlace { .. }
+            | Reason::NotContinued
+            | Reason::Cut { .. }
+            | Reason::Unanchored => format!("{reason} (entry {seq} belongs here)"),
+        }
+    }
 }
 
 // === impl Reader ===

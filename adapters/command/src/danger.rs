@@ -118,6 +118,9 @@ const SHARED: &[&str] = &["namespace", "context", "repo", "verbose", "quiet", "d
 /// Flags of subcommands that say where, and with whose rights, the whole program works.
 const AIMS: &[&str] = &["as", "as-group", "as-uid", "host", "machine", "server", "token"];
 
+/// Subcommands that only read but for one flag, which leaves their output in a file.
+const READERS: &[(&str, &[&str], &str)] = &[("git", &["diff", "log", "show"], "--output")];
+
 /// Flags that are about the program itself and end it.
 const ABOUT: &[&str] = &["help", "version", "usage", "help-all", "longhelp", "long-help"];
 
@@ -140,6 +143,17 @@ pub(crate) fn runs_others(binary: &str, path: &[String], help: Option<&Program>)
     let takes_command =
         |help: &Program| help.positionals.iter().any(|positional| is_command(&positional.name));
     path.iter().any(is_runner) || (!path.is_empty() && help.is_some_and(takes_command))
+}
+
+/// Whether a flag makes a subcommand write that reads without it. Whoever wants a file can have the
+/// answer put into one.
+pub(crate) fn makes_write(binary: &str, path: &[String], flag: &Flag) -> bool {
+    let [word] = path else { return false };
+    READERS.iter().any(|(program, words, name)| {
+        *program == binary
+            && words.contains(&word.as_str())
+            && flag.names.iter().any(|known| known == name)
+    })
 }
 
 /// Whether a flag may be offered to callers.
@@ -221,6 +235,19 @@ mod tests {
             assert!(!runs_others("git", &words(path), None), "{path}");
         }
         assert!(!runs_others("kubectl", &words("config view"), None));
+    }
+
+    #[test]
+    fn a_flag_that_makes_a_reader_write_is_known() {
+        let text = "Options:\n  --output=<file>   where to\n  --stat   numbers\n";
+        let flags = help::read(text.as_bytes(), &["git"]).flags;
+        let all = |binary: &str, word: &str| -> Vec<bool> {
+            let path = [word.to_owned()];
+            flags.iter().map(|flag| makes_write(binary, &path, flag)).collect()
+        };
+        assert_eq!(all("git", "log"), [true, false]);
+        assert_eq!(all("git", "archive"), [false, false]);
+        assert_eq!(all("hg", "log"), [false, false]);
     }
 
     #[test]

@@ -271,8 +271,12 @@ impl<'a> Explorer<'a> {
         }
         let lists = text.program.flag("--list").is_some_and(|f| f.summary.contains("commands"));
         if lists && !text.program.subcommands.is_empty() {
-            let more = self.ask(&[], &["--list"]).await?;
-            text.program.add_subcommands(more.program.subcommands);
+            let mut more = self.ask(&[], &["--list"]).await?.program.subcommands;
+            // Its own it describes; of other programs, which it found in `PATH`, it has the name.
+            if more.iter().any(|entry| !entry.summary.is_empty()) {
+                more.retain(|entry| !entry.summary.is_empty());
+            }
+            text.program.add_subcommands(more);
         }
         if said.contains("\"--help all\"") && flag == DEFAULT_HELP {
             let more = self.ask(&[], &[flag, "all"]).await?;

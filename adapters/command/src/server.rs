@@ -151,7 +151,7 @@ impl CommandServer {
             let server = self.settings.name.clone();
             return Err(CallError::TimedOut { server, limit, may_have_run: false });
         };
-        let output = self.run_once(&line, operator).await?;
+        let output = self.run_once(ticket, &line, operator).await?;
         self.keep(&output);
         self.judge(ticket, &output)
     }
@@ -159,6 +159,7 @@ impl CommandServer {
     /// Runs the program, and tells how it goes when it takes long.
     async fn run_once(
         &self,
+        ticket: &Ticket,
         line: &[String],
         operator: &Arc<dyn Operator>,
     ) -> Result<Output, CallError> {
@@ -171,13 +172,19 @@ impl CommandServer {
             }
         };
         let mut closing = self.closing.subscribe();
-        let unreachable = |reason| {
-            let server = self.settings.name.clone();
-            CallError::Unreachable { server, reason }
-        };
+        let (server, closed) = (self.settings.name.clone(), "it was closed".to_owned());
+        let name = server.clone();
+        let unreachable = |reason| CallError::Unreachable { server: name.clone(), reason };
+        if is_set(&closing.borrow()) {
+            return Err(unreachable(closed));
+        }
         tokio::select! {
             biased;
-            _ = closing.wait_for(is_set) => Err(unreachable("it was closed".to_owned())),
+            _ = closing.wait_for(is_set) => Err(match ticket.effect() {
+                Effect::Read => unreachable(closed),
+                // It was running; how far it came nobody knows.
+                Effect::Write | Effect::Unknown => CallError::OutcomeUnknown { server, reason: closed },
+            }),
             output = self.program.run(line, limits, &mut heard) => {
                 output.map_err(|error| unreachable(hinted(&self.settings, &error)))
             }

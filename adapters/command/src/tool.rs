@@ -5,7 +5,7 @@ use serde_json::{Map, Value as JsonValue, json};
 
 use crate::allowed::Allowed;
 use crate::argv::{Argv, Place, Slot, Times};
-use crate::danger::{Of, is_offered, runs_others};
+use crate::danger::{Of, is_offered, makes_write, runs_others};
 use crate::discover::{Command, Found};
 use crate::help::{Flag, Kind, Positional, Program, Value, ValueType};
 use crate::preset::preset;
@@ -97,7 +97,8 @@ fn made(settings: &CommandSettings, command: &Command, name: String) -> Tool {
     let takes = help.conventional || TAKES_EQUALS.contains(&binary);
     let equals = if takes { Equals::Taken } else { Equals::AsWritten };
     let of = if command.path.is_empty() { Of::Program } else { Of::Subcommand };
-    for flag in help.flags.iter().filter(|flag| is_offered(flag, of)).take(MAX_FLAGS) {
+    let offered = |flag: &&Flag| is_offered(flag, of) && !makes_write(binary, &command.path, flag);
+    for flag in help.flags.iter().filter(offered).take(MAX_FLAGS) {
         schema.flag(flag, equals);
     }
     if help.has_usage {

@@ -54,6 +54,19 @@ fn a_person_sees_the_rules_and_who_it_is_about() {
 }
 
 #[test]
+fn a_role_that_is_not_there_is_told_of() {
+    let access = "[access]\ndefault = \"deny\"\n[access.roles]\ndev = [{ server = \"*\", access = \"read\" }]\n\n";
+    let world = with(&format!("{access}{}", fixture("f", &[])));
+    for words in ["acl check --server f --role dve --tool echo", "why --role dve f__echo"] {
+        let ended = ends_with(run(&world, words), 6);
+        says(&ended.stderr, "there is no role `dve`");
+        says(&ended.stderr, "the roles are dev");
+    }
+    let ended = run(&world, "acl check --server f --role dev --tool echo");
+    assert!(!ended.stderr.contains("there is no role"), "{}", ended.stderr);
+}
+
+#[test]
 fn every_tool_can_be_checked_at_once_and_that_is_no_failure() {
     let shown = ok_json(&world(), "acl check --server f --role dev --all-tools");
     let verdicts = column(&shown, "verdict");

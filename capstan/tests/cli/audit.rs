@@ -48,6 +48,24 @@ fn every_call_is_written_down_once() {
 }
 
 #[test]
+fn a_filter_that_fits_nothing_is_no_empty_log() {
+    let world = busy();
+    let ended = ends_with(run(&world, "audit --server nobody"), 0);
+    says(&ended.stderr, "no call in the log fits that");
+    says(&ends_with(run(&with(""), "audit"), 0).stderr, "no calls so far");
+    ends_with(run(&world, "audit --front nowhere"), 2);
+}
+
+#[test]
+fn a_log_that_is_gone_is_told_of() {
+    let world = busy();
+    std::fs::remove_file(world.state().join("capstan/audit.jsonl")).unwrap();
+    says(&ends_with(run(&world, "audit"), 0).stderr, "entries up to 5 were written");
+    let ended = ends_with(run(&world, "call a__echo"), 0);
+    says(&ended.stderr, "lacks entries at its end, or was deleted");
+}
+
+#[test]
 fn a_person_reads_a_table() {
     let world = busy();
     let ended = ends_with(run(&world, "audit --server a"), 0);

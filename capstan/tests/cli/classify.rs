@@ -49,6 +49,13 @@ fn c30_every_tool_has_a_verdict_with_confidence_source_and_reasons() {
 }
 
 #[test]
+fn what_is_denied_has_an_effect_too() {
+    let world = with(&format!("[permissions]\ndeny = [\"count\"]\n\n{}", fixture("f", &[])));
+    let listed = ok_json(&world, "acl classify");
+    assert_eq!(row(&listed, "tool", "count")["effect"], "write");
+}
+
+#[test]
 fn c29_overrides_of_another_program_count_and_write_wins() {
     let world = with_tool_acl(&json!({ "read": ["crash*", "count"], "write": ["*_read"] }));
     let listed = ok_json(&world, "acl classify --config avelino:servers.json");

@@ -204,6 +204,19 @@ fn nothing_changes_under_the_same_rules() {
 }
 
 #[test]
+fn a_file_that_has_rules_and_no_server_is_tried_out_too() {
+    let world = with_past("");
+    // What stands under the server is a rule of the operator's own files, and left out.
+    rewrite(&world, "[servers.f]", "[servers.f]\npermissions = { deny = [\"echo\"] }");
+    let new = world.write("new.toml", "[permissions]\nask = [\"echo\"]\nallow = [\"*\"]\n");
+    let report = ok_json(&world, &format!("policy replay --alone --config {}", new.display()));
+    assert_eq!(report["unjudged"]["no_server"], json!({}), "{report}");
+    let changed = report["changed"].as_array().unwrap();
+    let now: Vec<&Value> = changed.iter().map(|change| &change["now"]["verdict"]).collect();
+    assert_eq!(now, ["ask", "ask", "allow"], "{report}");
+}
+
+#[test]
 fn what_would_be_decided_differently_is_listed() {
     let world = with_past("");
     rewrite(&world, "allow = [\"echo\"]", "ask = [\"echo\"]");

@@ -1,6 +1,6 @@
 //! What a server's process gets: command, arguments, folder and variables, and nothing else.
 
-use capstan_testkit::binary;
+use capstan_testkit::{World, binary};
 use serde_json::json;
 
 use crate::stage::{
@@ -139,6 +139,21 @@ fn roots_are_the_workspace_and_what_is_configured() {
     let project = format!("file://{}", world.project().display());
     let uris = crate::stage::column(&told["roots"], "uri");
     assert_eq!(uris, [project.clone(), format!("{project}/docs"), "file:///srv/a%20b".to_owned()]);
+}
+
+#[test]
+fn outside_a_project_a_server_keeps_the_folders_that_it_was_given() {
+    let roots = |more: &str| {
+        let world = World::new();
+        world.write_user_config(&format!("{}{more}", crate::stage::legacy("f")));
+        world.write("elsewhere/file", "");
+        let elsewhere = world.home().join("elsewhere");
+        let ended = ends_with(world.capstan(["call", "f__roots"]).within(elsewhere).run(), 0);
+        let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        crate::stage::column(&told["roots"], "uri")
+    };
+    assert_eq!(roots(""), [""; 0]);
+    assert_eq!(roots("roots = [\"/srv/a\"]\n"), ["file:///srv/a"]);
 }
 
 #[test]

@@ -43,6 +43,14 @@ fn a_person_sees_the_rules_in_order_and_the_verdict() {
 }
 
 #[test]
+fn a_rule_that_has_expired_is_marked() {
+    let rule = "{ pattern = \"echo\", expires_at = 2020-01-01T00:00:00Z }";
+    let world = with(&format!("[permissions]\nallow = [{rule}]\n\n{}", fixture("f", &[])));
+    let ended = ends_with(run(&world, "why f__echo"), 0);
+    says(&ended.stdout, "permissions.allow: echo (expired)");
+}
+
+#[test]
 fn programs_get_verdict_rule_and_steps() {
     let world = with(&rules());
     let shown = ok_json(&world, "why f__add a=1");

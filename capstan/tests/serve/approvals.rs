@@ -106,7 +106,7 @@ fn a_call_that_waits_runs_once_another_shell_says_yes() {
     assert_eq!((&question["id"], &question["state"]), (&json!(id), &json!("waiting")));
     assert_eq!(question["item"], "f__count");
     assert_eq!((&question["caller"], &question["client"]), (&json!("anonymous"), &json!("test/1")));
-    assert_eq!(question["arguments"], r#"{"why":"test"}"#);
+    assert_eq!(question["arguments"], json!({ "why": "test" }));
     assert_eq!(question["rule"], "permissions.default: ask-writes");
     let table = shell_ok(&world, "list");
     assert!(table.contains(&id) && table.contains("f__count"), "{table}");
@@ -202,7 +202,7 @@ fn what_is_saved_about_a_server_of_a_project_goes_into_the_projects_file_which_s
     shell_ok(&world, &format!("yes {id} --arguments --save"));
     let kept = fs::read_to_string(&path).unwrap();
     assert!(kept.starts_with("# ours\n"), "{kept}");
-    assert!(kept.ends_with("allow = [\"f__count:why=test\"]\n"), "{kept}");
+    assert!(kept.ends_with("allow = [\"f__count:why=test,!\"]\n"), "{kept}");
     assert_eq!(config(&world), HASTY);
     let mut second = gateway(&world);
     assert_eq!(text_of_count(&mut second), "1");
@@ -300,6 +300,11 @@ fn a_database_that_cannot_be_used_stops_nothing_that_needs_none() {
     let id = told(&gateway, "waiting for approval ");
     shell_ok(&world, &format!("yes {id}"));
     assert_eq!(text(&answer(&gateway, 2)["result"]), "1");
+    // It is told once, and not with every call and every look at the list.
+    shell_ok(&world, "");
+    send_count(&mut gateway, 3);
+    let lines = gateway.says_all("waiting for approval ");
+    assert!(!lines.iter().any(|line| line.contains("state.db")), "{lines:#?}");
 }
 
 #[test]

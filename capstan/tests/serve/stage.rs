@@ -92,6 +92,20 @@ impl Gateway {
         self.stdout.iter().collect()
     }
 
+    /// The lines on its stderr up to one that contains this.
+    #[track_caller]
+    pub(crate) fn says_all(&self, piece: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Ok(line) = self.stderr.recv_timeout(LIMIT) {
+            let is_it = line.contains(piece);
+            lines.push(line);
+            if is_it {
+                return lines;
+            }
+        }
+        fail(&format!("no {piece:?} in {lines:#?}"))
+    }
+
     /// Waits for a line on its stderr that contains this.
     #[track_caller]
     pub(crate) fn says(&self, piece: &str) -> String {

@@ -92,6 +92,42 @@ fn c52_which_agent_called_is_in_the_audit_log_and_decides_nothing() {
     );
 }
 
+#[test]
+fn the_two_ways_into_the_gateway_can_be_told_apart() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let params = json!({ "name": "f__echo", "arguments": {} });
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-11-25");
+    gateway.ask(1, "tools/call", &params);
+    gateway.hang_up();
+    gateway.end();
+    let (_gateway, address) = Gateway::listening(&world, "");
+    echo_by_http(&address, params, "");
+    rows(&world, 2);
+    let through = |front: &str| {
+        let ended = world.capstan(["audit", "--json", "--front", front]).run();
+        let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+        rows.iter().map(|row| row["seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (through("stdio"), through("gateway"), through("cli")),
+        (vec![1], vec![1, 2], vec![])
+    );
+}
+
+#[test]
+fn with_a_log_for_programs_every_line_on_stderr_is_an_object() {
+    let config = format!("[permissions]\ndeny = [\"nobody__x\"]\n\n{}", fixture("f", &[]));
+    let world = with(&config);
+    let gateway = Gateway::start(&world, "--http :0 --log-format json");
+    let lines = gateway.says_all("listening on ");
+    let read = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+    let lines: Vec<Value> = lines.iter().map(read).collect();
+    assert!(lines.iter().all(|line| line["message"].is_string() && line["level"].is_string()));
+    assert_eq!(lines.first().unwrap()["level"], "WARN");
+    assert_eq!(lines.last().unwrap()["level"], "INFO");
+}
+
 /// What a client asks for in a world with these servers, one after the other: the answers, and what
 /// the rows say of each.
 #[track_caller]

@@ -112,7 +112,7 @@ fn c61_a_trusted_server_is_not_asked_about_and_gets_the_raw_name() {
 fn what_a_person_saves_becomes_a_rule_and_the_rest_of_the_file_stays() {
     let world = world();
     let before = config(&world);
-    assert_eq!(choose(&world, 1), 0);
+    assert_eq!(choose(&world, 2), 0);
     assert_eq!(config(&world), format!("{before}\n[permissions]\nallow = [\"f__count\"]\n"));
     assert!(!asks(&world, CALL));
 }

@@ -42,6 +42,7 @@ pub fn idle_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
         let complaint = one
             .expired(now)
             .or_else(|| one.calls_arguments_names())
+            .or_else(|| one.is_no_name(&known))
             .or_else(|| one.names_nobody(&known))
             .or_else(|| one.names_another(config))
             .or_else(|| one.comes_too_late(before));
@@ -53,6 +54,7 @@ pub fn idle_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
     for access in &config.access {
         for (path, grant) in grants(&access.table) {
             problems.extend(unserved(&known, &access.place, &path, grant));
+            problems.extend(unnamed(&known, &access.place, &path, grant));
         }
     }
     problems
@@ -121,6 +123,33 @@ impl Standing<'_> {
         Some(Problem::warning(message).help(help))
     }
 
+    /// What nothing is called: a server without a tool, blanks, an argument without a value.
+    fn is_no_name(&self, known: &Servers<'_>) -> Option<Problem> {
+        let PatternSubject::Item(glob) = self.rule.pattern.subject() else { return None };
+        let text = glob.as_str();
+        let nothing = |why: String| format!("{} matches nothing: {why}", self.named());
+        if text.ends_with("__") {
+            let message = nothing("it names no tool of a server".to_owned());
+            return Some(
+                Problem::warning(message).help(format!("for all of them write `{text}*`")),
+            );
+        }
+        if text.contains(char::is_whitespace) && !text.contains("://") {
+            let message = nothing("tools hardly have blanks in their names".to_owned());
+            return Some(Problem::warning(message).help("write a rule for each"));
+        }
+        let (server, _) = server_in(glob).filter(|(server, _)| known.have(server))?;
+        let (_, rest) = text.split_once(server)?;
+        let (tool, argument) = rest.trim_start_matches(['_', ':', '.']).split_once(':')?;
+        let is_word = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-');
+        if tool.is_empty() || argument.is_empty() || !argument.chars().all(is_word) {
+            return None;
+        }
+        let why = format!("no tool is called `{tool}:{argument}`");
+        let help = format!("write which value of the argument is meant: `{text}=*`");
+        Some(Problem::warning(nothing(why)).help(help))
+    }
+
     fn names_nobody(&self, known: &Servers<'_>) -> Option<Problem> {
         if known.0.is_empty() {
             return None;
@@ -187,7 +216,30 @@ impl Standing<'_> {
             && same_engine
             && unconditional
             && (self.server.is_none() || self.server == other.server)
-            && (mine == theirs || (mine == "*" && of_items))
+            && (mine == theirs || (of_items && self.is_wider(other)))
+    }
+
+    /// Whether whatever the other is called by its names is called so by mine, for any arguments.
+    fn is_wider(&self, other: &Standing<'_>) -> bool {
+        let (PatternSubject::Item(mine), PatternSubject::Item(theirs)) =
+            (self.rule.pattern.subject(), other.rule.pattern.subject())
+        else {
+            return false;
+        };
+        if self.rule.pattern.has_matchers() || theirs.as_str().contains(['?', '[', '{', '\\']) {
+            return false;
+        }
+        // What only a star can match stands for all that a star can.
+        let sample = theirs.as_str().replace('*', "\u{1}");
+        let mut samples = vec![sample.clone()];
+        if let Some((server, _)) = server_in(theirs)
+            && let Some((_, rest)) = sample.split_once(server)
+        {
+            let bare = rest.trim_start_matches("__").trim_start_matches([':', '.']);
+            samples.extend([bare.to_owned(), format!("{server}__{bare}")]);
+        }
+        samples.extend(other.server.map(|server| format!("{server}__{sample}")));
+        samples.iter().any(|sample| mine.is_match(sample))
     }
 }
 
@@ -244,6 +296,30 @@ fn grants(table: &capstan_policy::AccessTable) -> Vec<(String, &Grant)> {
             numbered.map(move |(at, grant)| (format!("{path}[{at}]"), grant))
         })
         .collect()
+}
+
+/// Lists of a grant are of bare names, or of ids that begin with their server; a star before `__`
+/// makes a pattern that is neither.
+fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
+    let begins = |text: &str| {
+        let text = text.strip_prefix("mcp__").unwrap_or(text);
+        let server = text.split_once("__").map(|(server, _)| server);
+        server.is_none_or(|server| !server.contains('*') || known.0.is_empty())
+    };
+    let lists = [("tools", &grant.tools), ("prompts", &grant.prompts)];
+    let all = lists.into_iter().flat_map(|(key, list)| {
+        let globs = list.iter().flatten().map(Glob::as_str);
+        globs.filter(|text| !begins(text)).map(move |text| (key, text))
+    });
+    let complaint = |(key, text): (&str, &str)| {
+        let path = format!("{path}.{key}");
+        let message =
+            format!("`{text}` in `{path}` matches nothing: a grant names its servers apart");
+        let bare = text.split_once("__").map_or(text, |(_, bare)| bare);
+        let (place, key) = (Some(place.clone()), Some(path));
+        Problem { place, key, ..Problem::warning(message).help(format!("write `{bare}`")) }
+    };
+    all.map(complaint).collect()
 }
 
 fn unserved(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {

@@ -2,29 +2,10 @@
 //!
 //! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
 
+pub use capstan_model::mask::{mask_argument, mask_url};
 pub use capstan_model::secret::is_secret_name;
 
 use capstan_model::secret::{MASK, looks_like_token};
-
-/// A word of a command line as it may be shown.
-pub fn mask_argument(argument: &str) -> String {
-    if argument.contains("://") {
-        return mask_url(argument);
-    }
-    for separator in ['=', ':'] {
-        if let Some((name, value)) = argument.split_once(separator)
-            && !value.is_empty()
-            && !name.contains(['/', '\\'])
-        {
-            let space = if value.starts_with(' ') { " " } else { "" };
-            if is_secret_name(name) {
-                return format!("{name}{separator}{space}{MASK}");
-            }
-            return format!("{name}{separator}{}", mask_argument(value));
-        }
-    }
-    if looks_like_token(argument) { MASK.to_owned() } else { argument.to_owned() }
-}
 
 /// The words of a command line as they may be shown: the word after `--token` is hidden too.
 pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
@@ -36,36 +17,6 @@ pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<S
         if hidden { MASK.to_owned() } else { mask_argument(argument) }
     };
     arguments.into_iter().map(mask).collect()
-}
-
-/// A URL as it may be shown: without password, and without secrets in its path and query.
-pub fn mask_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return mask_argument(url) };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
-    let host = match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{MASK}@{host}"),
-        None => authority.to_owned(),
-    };
-    let mut shown = format!("{scheme}://{host}");
-    for part in path.split_inclusive(['/', '?', '&', '#']) {
-        let (part, separator) = match part.char_indices().next_back() {
-            Some((at, '/' | '?' | '&' | '#')) => part.split_at_checked(at).unwrap_or((part, "")),
-            Some(_) | None => (part, ""),
-        };
-        match part.split_once('=') {
-            Some((name, _)) if is_secret_name(name) => {
-                shown.push_str(name);
-                shown.push('=');
-                shown.push_str(MASK);
-            }
-            Some((_, value)) if looks_like_token(value) => shown.push_str(MASK),
-            None if looks_like_token(part) => shown.push_str(MASK),
-            Some(_) | None => shown.push_str(part),
-        }
-        shown.push_str(separator);
-    }
-    shown
 }
 
 /// Any other text as it may be shown: addresses without passwords, and no bare tokens.

@@ -74,7 +74,7 @@ pub struct Server {
     pub effect: EffectLists,
     /// Whether it may ask the operator; `None` leaves it to `[mcp] elicitation_enabled`.
     pub elicitation: Option<bool>,
-    /// Folders it is told about, besides the workspace.
+    /// Folders it is told about, besides the project that Capstan was started in; outside a project these alone.
     pub roots: Vec<String>,
     /// Which era of MCP to speak with it.
     pub protocol: Protocol,

@@ -129,7 +129,7 @@ pub(crate) struct Server {
     effect: Effect,
     /// Whether it may ask the operator; unset, `mcp.elicitation_enabled` decides.
     elicitation: bool,
-    /// Folders it is told about, besides the workspace.
+    /// Folders it is told about, besides the project that Capstan was started in; outside a project these alone.
     roots: Vec<String>,
     /// Which era of MCP to speak: find out, with a handshake (`legacy`), or without (`modern`).
     #[schemars(extend("default" = "auto"))]

@@ -146,7 +146,7 @@ fn idle(text: &str) -> Vec<String> {
 }
 
 /// Rules, and what is said of them.
-const IDLE: [(&str, &str); 11] = [
+const IDLE: [(&str, &str); 18] = [
     (
         "[permissions]\ndeny = [\"linaer__delete_*\"]",
         "2:9 \"linaer__delete_*\" in `permissions.deny` names the server `linaer`, which is \
@@ -203,6 +203,41 @@ const IDLE: [(&str, &str); 11] = [
         "1:2 `access.roles.dev[0]` names the server `lin`, which is not there; did you mean \
              `linear`?",
     ),
+    (
+        "[access]\nroles = { dev = [{ server = \"*\", access = \"*\", tools = [\"*__delete\"], deny = true }] }",
+        "1:2 `*__delete` in `access.roles.dev[0].tools` matches nothing: a grant names its servers \
+             apart; write `delete`",
+    ),
+    (
+        "[permissions]\ndeny = [\"linear__run:message\"]",
+        "2:9 \"linear__run:message\" in `permissions.deny` matches nothing: no tool is called \
+             `run:message`; write which value of the argument is meant: `linear__run:message=*`",
+    ),
+    (
+        "[permissions]\ndeny = [\"mcp__\"]",
+        "2:9 \"mcp__\" in `permissions.deny` matches nothing: it names no tool of a server; for all \
+             of them write `mcp__*`",
+    ),
+    (
+        "[permissions]\ndeny = [\"linear__\"]",
+        "2:9 \"linear__\" in `permissions.deny` matches nothing: it names no tool of a server; for \
+             all of them write `linear__*`",
+    ),
+    (
+        "[permissions]\ndeny = [\"a b\"]",
+        "2:9 \"a b\" in `permissions.deny` matches nothing: tools hardly have blanks in their names; \
+             write a rule for each",
+    ),
+    (
+        "[permissions]\ndeny = [\"linear__*\"]\nallow = [\"linear__list_*\"]",
+        "3:10 \"linear__list_*\" in `permissions.allow` is never reached: \"linear__*\" in \
+             `permissions.deny` denies the same (f.toml:6); remove one of the two",
+    ),
+    (
+        "[permissions]\ndeny = [\"*delete*\"]\n[servers.linear.permissions]\nallow = [\"delete_issue\"]",
+        "4:10 \"delete_issue\" in `servers.linear.permissions.allow` is never reached: \
+             \"*delete*\" in `permissions.deny` denies the same (f.toml:6); remove one of the two",
+    ),
 ];
 
 #[test]
@@ -225,6 +260,10 @@ fn rules_that_may_count_are_left_alone() {
         "[servers.linear.permissions]\ndeny = [\"x\"]\n[servers.GitHub.permissions]\nallow = [\"x\"]",
         "[servers.linear.permissions]\nallow = [\"linear__x\", \"mcp__linear__y\"]",
         "[tools.policy]\ndeny = [\"x\"]\n[permissions]\nallow = [\"x\"]",
+        "[permissions]\ndeny = [\"linear__delete_*\"]\nallow = [\"linear__*\", \"*_issue\", \"delete_x\"]",
+        "[permissions]\ndeny = [\"linear__*:id=1\"]\nallow = [\"linear__list_*\"]",
+        "[permissions]\ndeny = [\"linear__urn:isbn:1\", \"linear__x:1\", \"linear__file:///a b\"]",
+        "[access]\nroles = { dev = [{ server = \"*\", access = \"*\", tools = [\"delete\", \"linear__x_*\", \"mcp__linear__y\"] }] }",
         "[access]\nroles = { dev = [{ server = [\"*\", \"GitHub\", \"l*\"], access = \"read\" }] }",
     ] {
         assert_eq!(idle(text), Vec::<String>::new(), "{text}");

@@ -3,33 +3,38 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName};
+use capstan_model::{CallError, Kind, ServerName};
 use capstan_wire::Json;
 
 use crate::elicit::Gate;
 use crate::hub::Hub;
+use crate::pipeline::Admitted;
 use crate::ports::{Errand, Operator};
 
 impl Hub {
-    /// Runs an errand for `caller`; `about` is the item it is about, if any.
+    /// Runs an errand that was decided on.
     ///
     /// # Errors
-    /// When the caller may not know of the item, or the server cannot be used.
-    pub async fn errand(
+    /// When the server cannot be used, or says no.
+    pub async fn errand(&self, admitted: &Admitted, errand: &Errand) -> Result<Json, CallError> {
+        self.own_errand(admitted.server(), errand).await
+    }
+
+    /// Runs an errand that nobody in particular wants: how much a server is to tell, and what it
+    /// need no longer tell of.
+    ///
+    /// # Errors
+    /// When the server cannot be used, or says no.
+    pub async fn own_errand(
         &self,
         server: &ServerName,
-        about: Option<(Kind, &str)>,
         errand: &Errand,
-        caller: &Caller,
     ) -> Result<Json, CallError> {
-        let (kind, item) = about.unwrap_or((Kind::Tool, errand.method()));
-        let id = ItemId { server: server.clone(), item: item.to_owned() };
-        // Who may not use it learns nothing about it either.
-        let permitted = about.is_none() || self.could_permit(&id, kind, Effect::Read, caller);
-        match self.backends.get(server).filter(|_| permitted) {
-            Some(backend) => backend.errand(errand, None).await,
-            None => Err(CallError::Unknown { kind, name: id.to_string(), nearest: Vec::new() }),
-        }
+        let Some(backend) = self.backends.get(server) else {
+            let (kind, name) = (Kind::Tool, server.to_string());
+            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        };
+        backend.errand(errand, None).await
     }
 
     /// Asks a server about a task that a call has started; what it asks meanwhile goes to

@@ -33,6 +33,6 @@ pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
-pub use pipeline::{Attempt, Screened, Shape, Ticket};
+pub use pipeline::{Admitted, Asks, Attempt, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
 pub use told::{Door, Explained, Told};

@@ -7,10 +7,12 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::catalog::Patience;
+use capstan_hub::catalog::{Alphabet, Catalog, Names, Patience};
 use capstan_hub::ports::{Approval, Listing};
 use capstan_hub::{Call, Check, Ground, Outcome};
-use capstan_model::{CallError, Caller, ErrorCode, Front, Kind, ServerName, Target, Verdict};
+use capstan_model::{
+    CallError, Caller, ErrorCode, Front, Kind, Naming, ServerName, Target, Verdict,
+};
 use capstan_policy::access::{AccessTo, Grant, Says, Strictness};
 use capstan_policy::effect::EffectRules;
 use capstan_policy::{Access, AccessTable, Glob, Policy, ServerPolicy};
@@ -163,11 +165,31 @@ async fn a_server_out_of_reach_is_not_started_and_the_log_says_why() {
         let error = world.call(&yes(), call).await.unwrap_err();
         assert!(matches!(error, CallError::Denied { .. }), "{name}: {error:?}");
     }
+    let call = Call::new(of("reader"), Target::tool("mail__get_a"), Some(&json("{}")));
+    let explained = world.hub.explain(call).await.unwrap();
+    assert_eq!(explained.ruling.rule, "access.default", "what is told is what happens");
+    assert_eq!(explained.ruling.verdict, Verdict::Deny);
     let entries = world.entries();
     let entry = entries.first().unwrap();
     assert_eq!(entry.rule.as_deref(), Some("access.default"));
     assert_eq!(entry.verdict, Some(Verdict::Deny));
     assert!(matches!(entry.outcome, Outcome::Failed(ErrorCode::PolicyBlocked)));
+}
+
+/// A server out of reach offers, under its bare name, what spells an item within reach.
+#[tokio::test]
+async fn a_name_that_a_server_out_of_reach_was_given_stands_for_what_it_spells() {
+    let reader = vec![grant("files", AccessTo::Read, None)];
+    let servers = vec![Server::new("files", ITEMS), Server::new("mail", &["files__get_a"])];
+    let mut world = World::new(servers, with_roles(vec![("reader", reader)]));
+    let naming = [("mail".parse().unwrap(), Naming::Bare)];
+    world.hub.catalog = Catalog { names: Names::new(naming), ..Catalog::default() };
+    let patience = Patience::UpTo(Duration::from_secs(1));
+    let gathered = world.hub.gather(Listing::Tools, patience, &mut |_| ()).await;
+    world.hub.name_tools(&gathered, Alphabet::Usual);
+    let call = Call::new(of("reader"), Target::tool("files__get_a"), Some(&json("{}")));
+    world.call(&yes(), call).await.unwrap();
+    assert_eq!(world.entries().last().unwrap().server.as_deref(), Some("files"));
 }
 
 #[tokio::test]

@@ -46,7 +46,15 @@ pub enum CallError {
         /// The rule that forbade it.
         rule: String,
     },
-    /// The operator said no, or nobody was there to ask.
+    /// The operator said no.
+    #[error("`{item}` was refused by the operator (asked by rule `{rule}`)")]
+    Refused {
+        /// The item asked for.
+        item: String,
+        /// The rule that asked.
+        rule: String,
+    },
+    /// Nobody was there to ask, or nobody answered.
     #[error("`{item}` needs an approval and got none (rule `{rule}`)")]
     NotApproved {
         /// The item asked for.
@@ -201,7 +209,9 @@ impl CallError {
         match self {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
             Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
-            Self::Denied { .. } | Self::NotApproved { .. } => ErrorCode::PolicyBlocked,
+            Self::Denied { .. } | Self::Refused { .. } | Self::NotApproved { .. } => {
+                ErrorCode::PolicyBlocked
+            }
             Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
                 ErrorCode::Transient
@@ -230,6 +240,7 @@ impl CallError {
             | Self::Hidden { .. }
             | Self::InvalidArguments { .. }
             | Self::Denied { .. }
+            | Self::Refused { .. }
             | Self::NotApproved { .. }
             | Self::QuotaExceeded { .. }
             | Self::Unreachable { .. }
@@ -286,7 +297,8 @@ impl CallError {
             Self::Status { server, status: 300..=499, .. } => {
                 Some(format!("check `url` under `[servers.{server}]`"))
             }
-            Self::RateLimited { retry_after: None, .. }
+            Self::Refused { .. }
+            | Self::RateLimited { retry_after: None, .. }
             | Self::Status { .. }
             | Self::Server { .. }
             | Self::Protocol { .. } => None,

@@ -14,6 +14,7 @@ pub mod rate;
 pub mod server;
 pub mod error;
 pub mod secret;
+pub mod mask;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};

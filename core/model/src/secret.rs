@@ -70,8 +70,10 @@ const TOKEN_STARTS: &[&str] = &[
     "AKIA",
     "ASIA",
     "eyJ",
+    "dop_v1_",
     "ghp_",
     "gho_",
+    "ghr_",
     "ghs_",
     "ghu_",
     "github_pat_",
@@ -87,11 +89,18 @@ const TOKEN_STARTS: &[&str] = &[
     "sk-",
     "sk_live_",
     "sk_test_",
+    "whsec_",
     "SG.",
     "xapp-",
     "xoxa-",
     "xoxb-",
+    "xoxc-",
+    "xoxd-",
+    "xoxe-",
+    "xoxe.",
     "xoxp-",
+    "xoxr-",
+    "xoxs-",
     "ya29.",
 ];
 
@@ -159,13 +168,18 @@ pub fn is_secret_name(name: &str) -> bool {
 pub fn looks_like_token(text: &str) -> bool {
     let text = text.trim();
     let text = text.strip_prefix("Bearer ").unwrap_or(text);
-    if text.len() >= SHORT && TOKEN_STARTS.iter().any(|start| text.starts_with(start)) {
+    if is_token_of_a_service(text) {
         return true;
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '=');
     let mixed = text.contains(|c: char| c.is_ascii_digit())
         && text.contains(|c: char| c.is_ascii_alphabetic());
     text.len() >= LONG && mixed && text.chars().all(plain)
+}
+
+/// Whether a word begins like the tokens of a well-known service.
+pub fn is_token_of_a_service(word: &str) -> bool {
+    word.len() >= SHORT && TOKEN_STARTS.iter().any(|start| word.starts_with(start))
 }
 
 /// Whether the word before `tokens`, or the word after them when they come first, counts them.

@@ -4,6 +4,7 @@
 //! linear__delete_*                      any spelling of an id: s__t, mcp__s__t, s:t, s.t
 //! delete_*                              the bare name of a tool, whatever the server
 //! mcp__gh__create_issue:repo=acme/*     and its arguments; several are joined by commas
+//! gh__create_issue:repo=acme/x,!        and no other arguments than these
 //! Elicit(linear)                        not a tool: the server's questions to the operator
 //! ```
 
@@ -63,9 +64,27 @@ pub enum PatternSubject<'a> {
 
 #[derive(Clone, Debug)]
 enum What {
-    Item { name: Glob, arguments: Vec<(String, Glob)> },
+    Item { name: Glob, matchers: Matchers },
     Elicit(Glob),
 }
+
+/// What a pattern says of arguments.
+#[derive(Clone, Debug, Default)]
+struct Matchers {
+    each: Vec<(String, Glob)>,
+    others: Others,
+}
+
+/// Whether a call may have arguments that a pattern does not name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Others {
+    #[default]
+    Any,
+    None,
+}
+
+/// Says that there are no arguments but those before it.
+const NO_OTHERS: &str = "!";
 
 // === impl Pattern ===
 
@@ -99,7 +118,7 @@ impl Pattern {
     /// Whether it looks at arguments, and not only at names.
     pub fn has_matchers(&self) -> bool {
         match &self.what {
-            What::Item { arguments, .. } => !arguments.is_empty(),
+            What::Item { matchers, .. } => !matchers.is_empty(),
             What::Elicit(_) => false,
         }
     }
@@ -127,12 +146,10 @@ impl Pattern {
     pub fn matches(&self, names: &[String], arguments: Arguments<'_>, verdict: Verdict) -> bool {
         match &self.what {
             What::Elicit(_) => false,
-            What::Item { name, arguments: matchers } => {
+            What::Item { name, matchers } => {
                 names.iter().any(|spelling| name.is_match(spelling))
                     && match arguments {
-                        Arguments::These(arguments) => matchers
-                            .iter()
-                            .all(|(key, glob)| argument_matches(arguments, key, glob, verdict)),
+                        Arguments::These(arguments) => matchers.mean(arguments, verdict),
                         Arguments::Unknown => matchers.is_empty() || verdict != Verdict::Deny,
                     }
             }
@@ -145,6 +162,73 @@ impl Pattern {
             What::Elicit(glob) => glob.is_match(server),
             What::Item { .. } => false,
         }
+    }
+}
+
+// === impl Matchers ===
+
+impl Matchers {
+    fn parse(text: &str) -> Result<Self, BadPattern> {
+        let mut parts = split_outside_braces(text);
+        let others = match parts.pop_if(|last| last.trim() == NO_OTHERS) {
+            Some(_) => Others::None,
+            None => Others::Any,
+        };
+        let one = |matcher: &str| {
+            let bad = || BadPattern::Matcher(matcher.to_owned());
+            let (key, pattern) = matcher.split_once('=').ok_or_else(bad)?;
+            if key.trim().is_empty() {
+                return Err(bad());
+            }
+            Ok((key.trim().to_owned(), Glob::parse(pattern.trim())?))
+        };
+        Ok(Self { each: parts.into_iter().map(one).collect::<Result<_, _>>()?, others })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.each.is_empty() && self.others == Others::Any
+    }
+
+    fn mean(&self, arguments: &Json, verdict: Verdict) -> bool {
+        let fits = |(key, glob): &(String, Glob)| argument_matches(arguments, key, glob, verdict);
+        self.each.iter().all(fits)
+            && match self.others {
+                Others::Any => true,
+                // What cannot be read may be anything.
+                Others::None => match self.leaves_out(arguments, "", verdict) {
+                    Ok(left_out) => !left_out,
+                    Err(_) => verdict != Verdict::Allow,
+                },
+            }
+    }
+
+    /// Whether there is something at or below `path` that no matcher names. A rule that allows
+    /// names only what cannot be read in another way.
+    fn leaves_out(&self, arguments: &Json, path: &str, verdict: Verdict) -> Result<bool, BadJson> {
+        if path.is_empty() && arguments.as_bytes() == b"null" {
+            return Ok(false);
+        }
+        for (name, value) in object::members(arguments)? {
+            let path = if path.is_empty() { name.clone() } else { [path, ".", &name].concat() };
+            let below = |key: &str| key.strip_prefix(&path).is_some_and(|it| it.starts_with('.'));
+            let goes_on =
+                value.as_bytes().starts_with(b"{") && self.each.iter().any(|it| below(&it.0));
+            let fine = match verdict {
+                _ if goes_on => !self.leaves_out(&value, &path, verdict)?,
+                Verdict::Deny | Verdict::Ask => self.names(&path),
+                Verdict::Allow => {
+                    self.names(&path) && !name.contains('.') && is_unambiguous(&value)?
+                }
+            };
+            if !fine {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn names(&self, path: &str) -> bool {
+        self.each.iter().any(|(key, _)| key == path)
     }
 }
 
@@ -168,21 +252,8 @@ pub fn spellings(id: &ItemId, display: &str) -> Vec<String> {
 
 fn item(text: &str) -> Result<What, BadPattern> {
     let (name, matchers) = split_arguments(text);
-    let arguments = match matchers {
-        None => Vec::new(),
-        Some(matchers) => split_outside_braces(matchers)
-            .into_iter()
-            .map(|matcher| {
-                let bad = || BadPattern::Matcher(matcher.to_owned());
-                let (key, pattern) = matcher.split_once('=').ok_or_else(bad)?;
-                if key.trim().is_empty() {
-                    return Err(bad());
-                }
-                Ok((key.trim().to_owned(), Glob::parse(pattern.trim())?))
-            })
-            .collect::<Result<_, _>>()?,
-    };
-    Ok(What::Item { name: Glob::parse(name)?, arguments })
+    let matchers = matchers.map(Matchers::parse).transpose()?.unwrap_or_default();
+    Ok(What::Item { name: Glob::parse(name)?, matchers })
 }
 
 /// Splits `name:key=glob,…` at the first colon that is followed by `key=`.
@@ -190,6 +261,9 @@ fn split_arguments(text: &str) -> (&str, Option<&str>) {
     let is_key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
     for (at, _) in text.match_indices(':') {
         let (Some(name), Some(rest)) = (text.get(..at), text.get(at + 1..)) else { continue };
+        if rest.split(',').next() == Some(NO_OTHERS) {
+            return (name, Some(rest));
+        }
         if let Some((key, _)) = rest.split_once('=')
             && !key.is_empty()
             && key.chars().all(is_key)
@@ -229,6 +303,16 @@ fn argument_matches(arguments: &Json, key: &str, glob: &Glob, verdict: Verdict) 
         // What cannot be read here may be read by the server, and as anything.
         (Err(_), Verdict::Deny | Verdict::Ask) => true,
         (Err(_), Verdict::Allow) => false,
+    }
+}
+
+/// Whether a value is one that matchers take for nothing else: no list, no object, and no text that
+/// spells a number or another value.
+fn is_unambiguous(value: &Json) -> Result<bool, BadJson> {
+    match value.as_bytes().first() {
+        Some(b'"') => Ok(Json::parse(value.read::<String>()?).is_err()),
+        Some(first) => Ok(!matches!(first, b'[' | b'{')),
+        None => Ok(false),
     }
 }
 

@@ -47,6 +47,33 @@ fn a_pattern_does_not_reach_further_than_it_says() {
 }
 
 #[test]
+fn a_pattern_can_say_that_there_are_no_other_arguments() {
+    let pattern = "gh__create_issue:repo=acme/*,at.n=1,!";
+    assert!(fits(pattern, r#"{"repo":"acme/x","at":{"n":1}}"#));
+    for other in [
+        r#"{"repo":"acme/x","at":{"n":1},"force":true}"#,
+        r#"{"repo":"acme/x","at":{"n":1,"m":2}}"#,
+        r#"{"repo":"acme/x"}"#,
+    ] {
+        assert!(!fits(pattern, other), "{other}");
+    }
+    assert!(fits("create_issue:!", "{}") && fits("create_issue:!", "null"));
+    assert!(!fits("create_issue:!", r#"{"a":1}"#));
+    // What can be read in two ways is denied, and not allowed.
+    for (pattern, doubtful) in [
+        ("create_issue:n=1,!", r#"{"n":"1"}"#),
+        ("create_issue:n=[[]1[]],!", r#"{"n":[1]}"#),
+        ("create_issue:a.n=1,!", r#"{"a.n":1}"#),
+    ] {
+        assert!(!fits_for(Verdict::Allow, pattern, doubtful), "{pattern}");
+        assert!(fits_for(Verdict::Deny, pattern, doubtful), "{pattern}");
+    }
+    let looks = Pattern::parse("create_issue:!").unwrap().has_matchers();
+    assert!(looks, "it is not decided before the arguments are known");
+    assert!(Pattern::parse("create_issue:!,a=b").is_err());
+}
+
+#[test]
 fn argument_matchers_must_all_fit() {
     let pattern = "mcp__gh__create_issue:repo=acme/*,title=feat*";
     assert!(fits(pattern, r#"{"repo":"acme/x","title":"feat: y"}"#));

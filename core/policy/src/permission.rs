@@ -107,6 +107,12 @@ struct Stage<'a> {
     rules: &'a [Rule],
 }
 
+/// A rule as whoever looks at all of them is told of it.
+struct Seen<'a> {
+    rule: &'a Rule,
+    now: Timestamp,
+}
+
 // === impl Permissions ===
 
 impl Permissions {
@@ -216,7 +222,7 @@ fn first_match(
     for stage in stages {
         for rule in stage.rules {
             let matched = rule.speaks_of(question, stage.verdict);
-            seen(rule, matched.then_some(stage.verdict));
+            seen(&Seen { rule, now: question.now }, matched.then_some(stage.verdict));
             if matched {
                 return Some(rule.ruling(stage.verdict));
             }
@@ -269,6 +275,18 @@ impl fmt::Display for Rule {
     }
 }
 
+// === impl Seen ===
+
+impl fmt::Display for Seen<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, now } = self;
+        match rule.expires_at {
+            Some(end) if end <= *now => write!(f, "{rule} (expired)"),
+            Some(_) | None => write!(f, "{rule}"),
+        }
+    }
+}
+
 // === impl RuleEffect ===
 
 impl RuleEffect {
@@ -292,7 +310,7 @@ impl OrderedRule {
     ) -> Option<Ruling> {
         list.iter().find_map(|Self { verdict, rule }| {
             let matched = rule.speaks_of(question, *verdict);
-            seen(rule, matched.then_some(*verdict));
+            seen(&Seen { rule, now: question.now }, matched.then_some(*verdict));
             matched.then(|| rule.ruling(*verdict))
         })
     }

@@ -1,9 +1,13 @@
 //! Takes what looks like a secret out of JSON that is going to be written down or shown.
 
+use std::borrow::Cow;
+
+use capstan_model::mask::mask_prose;
 use capstan_model::secret::{MASK, is_secret_name};
 use serde_json::Value;
 
-/// Replaces whatever stands under a telling name, at any depth, lists and objects whole.
+/// Replaces whatever stands under a telling name, at any depth, lists and objects whole; and in
+/// every other text what looks like a secret by itself.
 ///
 /// What is only true, false or null tells nothing and stays.
 pub fn redact(value: &mut Value) {
@@ -19,7 +23,12 @@ pub fn redact(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::String(text) => {
+            if let Cow::Owned(shown) = mask_prose(text) {
+                *text = shown;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -54,6 +63,15 @@ mod tests {
         ] {
             check(json!({"in": {"passwords": hidden}}), &json!({"in": {"passwords": "***"}}));
         }
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_masked_under_any_name() {
+        let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3\n-----END OPENSSH PRIVATE KEY-----";
+        check(
+            json!({"q": ["use ghp_0123456789abcdef now"], "url": "https://u:p@h/", "file": key}),
+            &json!({"q": ["use *** now"], "url": "https://***@h/", "file": "***"}),
+        );
     }
 
     #[test]

@@ -179,7 +179,7 @@ pub enum Approval {
 }
 
 /// What is looked for in the audit log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
     /// Only this server.
     pub server: Option<String>,

@@ -84,20 +84,20 @@ impl Printer {
 
     /// Says something that is not data.
     pub(crate) fn note(self, text: &str) {
-        line(&clean(text));
+        say("INFO", text, "");
     }
 
     /// Says what to do next.
     pub(crate) fn hint(self, text: &str) {
-        line(&format!("{CYAN}  hint:{CYAN:#} {}", clean(text)));
+        say("INFO", text, &format!("{CYAN}  hint:{CYAN:#} "));
     }
 
     pub(crate) fn warning(self, text: &str) {
-        line(&format!("{YELLOW}warning:{YELLOW:#} {}", clean(text)));
+        say("WARN", text, &format!("{YELLOW}warning:{YELLOW:#} "));
     }
 
     pub(crate) fn error(self, text: &str) {
-        line(&format!("{RED}error:{RED:#} {}", clean(text)));
+        say("ERROR", text, &format!("{RED}error:{RED:#} "));
     }
 
     /// Says what is wrong with the configuration, in a line or two.
@@ -114,6 +114,9 @@ impl Printer {
 
     /// Says what is wrong with the configuration, with the lines it is in.
     pub(crate) fn diagnosis(self, problem: &Problem, files: &[SourceFile]) {
+        if JSON_LINES.get().is_some() {
+            return self.problem(problem);
+        }
         line(diagnose::render(problem, files, width()).trim_end());
     }
 
@@ -148,6 +151,25 @@ fn note_loss(written: std::io::Result<()>) {
 /// Why data could not be written, if it could not.
 pub(crate) fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
+}
+
+/// Whether the lines on stderr are those of a log that programs read.
+static JSON_LINES: OnceLock<()> = OnceLock::new();
+
+/// From now on whatever is said on stderr is one JSON object a line, as the log is.
+pub(crate) fn log_as_json() {
+    JSON_LINES.get_or_init(|| ());
+}
+
+/// Says something on stderr, with this before it where people read.
+fn say(level: &str, text: &str, before: &str) {
+    if JSON_LINES.get().is_none() {
+        return line(&format!("{before}{}", clean(text)));
+    }
+    let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+    let (message, time) = (text.trim(), format!("{now:.6}"));
+    let said = serde_json::json!({ "timestamp": time, "level": level, "message": message });
+    line(&said.to_string());
 }
 
 /// Writes one line to stderr; colours vanish where they are not wanted.

@@ -26,9 +26,15 @@ struct Kept {
     asked: u64,
 }
 
+/// A list of everything, and what has become of it.
+pub(crate) struct Change {
+    pub(crate) before: Arc<Built>,
+    pub(crate) after: Arc<Built>,
+}
+
 /// Whose list of what.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct Key {
     view: View,
     listing: Listing,
     subject: String,
@@ -53,15 +59,38 @@ impl Gateway {
         if !self.hub.policy.binds(&client.caller) {
             return Ok(all);
         }
-        let key = Key::new(client, listing);
-        if let Some(known) = self.lists.classes.get(&key, &all) {
-            return Ok(known);
+        Ok(self.own(Key::new(&client.view, listing, &client.caller), &all, &client.caller))
+    }
+
+    /// What those see of a list who are like this caller.
+    fn own(&self, key: Key, all: &Arc<Built>, caller: &Caller) -> Arc<Built> {
+        if let Some(known) = self.lists.classes.get(&key, all) {
+            return known;
         }
-        let own = self.build(&client.view, listing, &all.gathered(), &client.caller);
+        let own = self.build(&key.view, key.listing, &all.gathered(), caller);
         // Many see all there is, and need no copy of it.
-        let own = if own.looks_like(&all) { Arc::clone(&all) } else { Arc::new(own) };
-        self.lists.classes.put(key, all, Arc::clone(&own));
-        Ok(own)
+        let own = if own.looks_like(all) { Arc::clone(all) } else { Arc::new(own) };
+        self.lists.classes.put(key, Arc::clone(all), Arc::clone(&own));
+        own
+    }
+
+    /// Whether a list is another one for a caller, too. What goes on at servers that they may not
+    /// know of is not for them.
+    pub(crate) fn sees_change(
+        &self,
+        (view, listing): (&View, Listing),
+        Change { before, after }: &Change,
+        caller: &Caller,
+        known: &mut HashMap<Key, bool>,
+    ) -> bool {
+        if !self.hub.policy.binds(caller) {
+            return true;
+        }
+        let key = Key::new(view, listing, caller);
+        *known.entry(key.clone()).or_insert_with(|| {
+            let was = self.own(key.clone(), before, caller);
+            !was.looks_like(&self.own(key, after, caller))
+        })
     }
 
     /// Whether there is a server of that name, and something of it is within the caller's reach.
@@ -73,12 +102,12 @@ impl Gateway {
 // === impl Key ===
 
 impl Key {
-    fn new(client: &Client, listing: Listing) -> Self {
-        let Caller { subject, roles, .. } = &*client.caller;
+    fn new(view: &View, listing: Listing, caller: &Caller) -> Self {
+        let Caller { subject, roles, .. } = caller;
         let mut roles = roles.clone();
         roles.sort_unstable();
         roles.dedup();
-        Self { view: client.view.clone(), listing, subject: subject.clone(), roles }
+        Self { view: view.clone(), listing, subject: subject.clone(), roles }
     }
 }
 

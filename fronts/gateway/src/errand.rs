@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::Errand;
-use capstan_model::{CallError, Caller, Kind};
+use capstan_hub::{Asks, Call};
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
-use crate::client::{Client, Level, View};
+use crate::client::{Client, Level};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
@@ -40,8 +41,9 @@ impl Gateway {
         let params = object::with_member(&reference, key, &own_json)
             .and_then(|reference| object::with_member(&params, "ref", &reference))
             .map_err(|_| Fault::invalid("the params are not an object"))?;
+        let caller = caller_of(&client.caller, &params);
         let errand = Errand::Complete(params);
-        let result = self.hub.errand(&server, Some((kind, &own)), &errand, &client.caller).await;
+        let result = self.run_complete(&client, caller, (kind, server, own), &errand).await;
         let result = match result {
             // A server that cannot say offers nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
@@ -58,6 +60,31 @@ impl Gateway {
         Ok(object::with_member(&result, "resultType", &complete).unwrap_or(result))
     }
 
+    /// Asks a server what a value could become, by the rules for the item that it is a value of.
+    async fn run_complete(
+        &self,
+        client: &Client,
+        caller: Arc<Caller>,
+        (kind, server, item): (Kind, ServerName, String),
+        errand: &Errand,
+    ) -> Result<Json, CallError> {
+        let id = ItemId { server, item };
+        let typed = match errand {
+            Errand::Complete(params) => typed(params),
+            Errand::Subscribe(_) | Errand::Unsubscribe(_) | Errand::Level(_) | Errand::Task(..) => {
+                Json::empty_object()
+            }
+        };
+        let call = Call::new(caller, Target::exact(kind, id.clone()), Some(&typed));
+        let mut attempt = self.hub.begin_search(&call).by_method("completion/complete");
+        let result = match attempt.admit(&client.session, call, &id, Asks::Nobody).await {
+            Ok(admitted) => self.hub.errand(&admitted, errand).await,
+            Err(error) => Err(error),
+        };
+        attempt.end_quietly(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        result
+    }
+
     /// `logging/setLevel`: what the client hears, and the most that any server has to tell.
     pub(crate) fn set_level(
         self: &Arc<Self>,
@@ -68,20 +95,20 @@ impl Gateway {
         let level = word.as_deref().and_then(Level::parse);
         let level = level.ok_or_else(|| Fault::invalid("`level` is not one that is known"))?;
         client.set_level(level);
-        self.want_level(&client.view, level);
+        self.want_level(client, level);
         Ok(Json::empty_object())
     }
 
-    /// Has servers say at least this much. Nobody waits for it.
-    pub(crate) fn want_level(self: &Arc<Self>, view: &View, level: Level) {
-        for server in self.shown(view) {
-            if !self.is_more(&server, level) {
+    /// Has the servers that a client may use say at least this much. Nobody waits for it.
+    pub(crate) fn want_level(self: &Arc<Self>, client: &Client, level: Level) {
+        for server in self.shown(&client.view) {
+            if !self.shows(&server, &client.caller) || !self.is_more(&server, level) {
                 continue;
             }
             let gateway = Arc::clone(self);
             tokio::spawn(async move {
                 let errand = Errand::Level(level.as_str().to_owned());
-                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
+                let done = gateway.hub.own_errand(&server, &errand).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a log level was not taken");
                 }
@@ -102,7 +129,8 @@ impl Gateway {
         match wanted {
             Wanted::Yes => {
                 let caller = caller_of(&client.caller, &params);
-                let watched = self.watch_for(&client, caller, &uri, "resources/subscribe").await;
+                let by = ("resources/subscribe", Asks::Elsewhere);
+                let watched = self.watch_for(&client, caller, &uri, by).await;
                 let (server, own, watched) = watched.map_err(|error| {
                     Fault::of_call(&error, Kind::Resource, &uri, client.revision)
                 })?;
@@ -122,6 +150,19 @@ impl Gateway {
             }
         }
         Ok(Json::empty_object())
+    }
+}
+
+/// The arguments of a prompt or a template as far as they are typed.
+fn typed(params: &Json) -> Json {
+    let known = object::at_path(params, "context.arguments").unwrap_or_else(Json::empty_object);
+    let argument = object::get(params, "argument");
+    let typed = argument.and_then(|typed| {
+        Some((object::get_string(&typed, "name")?, object::get(&typed, "value")?))
+    });
+    match typed {
+        Some((name, value)) => object::with_member(&known, &name, &value).unwrap_or(known),
+        None => known,
     }
 }
 

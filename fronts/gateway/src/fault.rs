@@ -86,7 +86,8 @@ impl Fault {
             CallError::Server { code, message, whole, .. } => {
                 Self::of_server(*code, message, whole.as_deref()).for_revision(kind, name, revision)
             }
-            CallError::NotApproved { .. }
+            CallError::Refused { .. }
+            | CallError::NotApproved { .. }
             | CallError::QuotaExceeded { .. }
             | CallError::Unreachable { .. }
             | CallError::OutcomeUnknown { .. }

@@ -256,7 +256,7 @@ impl Gateway {
         let meta = params.and_then(|params| object::get(params, "_meta"));
         let word = meta.and_then(|meta| object::get_string(&meta, META_LEVEL));
         if let Some(level) = word.as_deref().and_then(Level::parse) {
-            self.want_level(&client.view, level);
+            self.want_level(client, level);
         }
     }
 

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use capstan_hub::Asks;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, RequestId, compose, object};
 use tokio::sync::mpsc;
 
+use crate::classes::Change;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::Fault;
@@ -39,6 +41,7 @@ pub(crate) struct Audience {
 #[derive(Clone)]
 struct Listen {
     view: View,
+    caller: Arc<Caller>,
     /// The id of its request, which every message repeats.
     id: Json,
     lists: HashSet<&'static str>,
@@ -115,20 +118,23 @@ impl Gateway {
             LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
         let uris = object::get(&filter, "resourceSubscriptions");
         let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
+        // Taken first: what there is no place for asks nothing of any server.
+        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
+            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+        };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
+        // Of many, those that somebody would have to be asked about keep nobody waiting.
+        let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
-            let caller = Arc::clone(&caller);
-            let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen").await;
+            let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
+            let wanted = self.watch_for(&client, caller, &uri, by).await;
             if let Ok((server, own, wanting)) = wanted {
                 watched.push(wanting);
                 resources.insert((server, own), uri);
             }
         }
-        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
-            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
-        };
-        let view = client.view.clone();
-        let listen = Listen { view, id, lists, resources, events: events.clone() };
+        let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
+        let listen = Listen { view, caller, id, lists, resources, events: events.clone() };
         // The first message says what was understood.
         if events.send(Event::Message(listen.acknowledged())).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
@@ -140,17 +146,20 @@ impl Gateway {
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
     }
 
-    /// Tells everybody who is shown this list that it has changed.
-    pub(crate) fn tell_list(&self, view: &View, listing: Listing) {
+    /// Tells everybody who sees a change that this list has one.
+    pub(crate) fn tell_list(&self, view: &View, listing: Listing, change: &Change) {
+        let mut known = HashMap::new();
+        let mut sees =
+            |caller: &Caller| self.sees_change((view, listing), change, caller, &mut known);
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
         for client in self.audience.connected() {
-            if client.view == *view {
+            if client.view == *view && sees(&client.caller) {
                 client.tell(message.clone());
             }
         }
         for listen in self.audience.listening() {
-            if listen.view == *view && listen.lists.contains(key) {
+            if listen.view == *view && listen.lists.contains(key) && sees(&listen.caller) {
                 listen.tell(method, &Json::empty_object());
             }
         }
@@ -214,7 +223,7 @@ impl Listener for Gateway {
                     View::All => true,
                     View::One(one) => one == server,
                 };
-                if sees && client.is_able("elicitation") {
+                if sees && self.shows(server, &client.caller) && client.is_able("elicitation") {
                     client.tell(message.clone());
                 }
             }

@@ -12,7 +12,7 @@ use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
 
 use crate::built::{Built, Made, Pages};
-use crate::classes::Classes;
+use crate::classes::{Change, Classes};
 use crate::client::{Client, View};
 use crate::exchange::Payload;
 use crate::fault::Fault;
@@ -88,9 +88,9 @@ impl Gateway {
         }
         let built = Arc::new(self.build(view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
-        if before.is_some_and(|before| !before.looks_like(&built)) {
+        if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
             // By whoever sees it first, so that nobody can see it and keep it from the others.
-            self.tell_list(view, listing);
+            self.tell_list(view, listing, &Change { before, after: Arc::clone(&built) });
         }
         Ok(built)
     }

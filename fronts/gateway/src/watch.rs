@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::Call;
 use capstan_hub::ports::Errand;
+use capstan_hub::{Asks, Attempt, Call};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use tokio::sync::OwnedMutexGuard;
 
@@ -37,7 +37,7 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        method: &'static str,
+        (method, asks): (&'static str, Asks),
     ) -> Result<(ServerName, String, Wanting), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
@@ -45,9 +45,8 @@ impl Gateway {
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
-            self.start_watching(&call.caller, &id.server, &id.item)
-                .await
-                .map(|wanting| (id, wanting))
+            let wanting = self.start_watching(&mut attempt, client, (call, asks), &id).await;
+            wanting.map(|wanting| (id, wanting))
         } else {
             let (kind, name) = (Kind::Resource, uri.to_owned());
             Err(CallError::Unknown { kind, name, nearest: Vec::new() })
@@ -60,14 +59,16 @@ impl Gateway {
     /// held what this gives back.
     async fn start_watching(
         self: &Arc<Self>,
-        caller: &Caller,
-        server: &ServerName,
-        uri: &str,
+        attempt: &mut Attempt<'_>,
+        client: &Client,
+        (call, asks): (Call, Asks),
+        id: &ItemId,
     ) -> Result<Wanting, CallError> {
-        let wanting = Wanting::new(self, server, uri);
-        let turn = self.watching.turn(server).await;
-        let (errand, about) = (Errand::Subscribe(uri.to_owned()), Some((Kind::Resource, uri)));
-        let done = self.hub.errand(server, about, &errand, caller).await;
+        // Before it is this one's turn: somebody may have to be asked, and others need not wait.
+        let admitted = attempt.admit(&client.session, call, id, asks).await?;
+        let wanting = Wanting::new(self, &id.server, &id.item);
+        let turn = self.watching.turn(&id.server).await;
+        let done = self.hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
         drop(turn);
         done.map(|_| wanting)
     }
@@ -83,7 +84,7 @@ impl Gateway {
             // Somebody may have asked for it while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
+                let done = gateway.hub.own_errand(&server, &errand).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }

@@ -59,6 +59,11 @@ fn a_missing_older_file_is_found() {
     fill(&world, 9, 60);
     fs::remove_file(world.file("audit.2.jsonl")).unwrap();
     let broken = world.broken();
+    let words = broken.to_string();
+    assert!(
+        words.ends_with("are missing: lines were removed, or the file that held them"),
+        "{words}"
+    );
     assert_eq!((broken.file, broken.line), (world.file("audit.1.jsonl"), 1));
     assert!(matches!(broken.reason, Reason::OutOfPlace { .. }));
 }

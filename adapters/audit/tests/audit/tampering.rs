@@ -86,8 +86,11 @@ fn a_log_cut_within_a_line_is_found() {
 #[test]
 fn a_missing_log_is_found() {
     let world = World::with_entries(5);
+    assert_eq!(world.reader().gone().unwrap(), None);
     fs::remove_file(world.log()).unwrap();
+    assert_eq!(world.reader().gone().unwrap(), Some(5));
     assert_eq!(world.broken().reason, Reason::Cut { last: 5 });
+    assert_eq!(World::new().reader().gone().unwrap(), None);
 }
 
 #[test]

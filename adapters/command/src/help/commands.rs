@@ -31,7 +31,17 @@ const OTHER_WORDS: &[&str] = &[
     "variables",
     "learn",
     "configuration",
+    // Other programs, which are found in `PATH` or were installed beside this one.
+    "external",
+    "extension",
+    "extensions",
+    "plugin",
+    "plugins",
 ];
+
+/// How the names of scripts end, which are no subcommands, whoever lists them.
+const SCRIPTS: &[&str] =
+    &[".sh", ".bash", ".py", ".pl", ".rb", ".js", ".exe", ".bat", ".cmd", ".ps1"];
 
 /// Subcommands that are about the program itself.
 const OWN: &[&str] = &["help", "completion", "completions"];
@@ -272,4 +282,5 @@ pub(super) fn is_name(word: &str) -> bool {
         && word.len() <= MAX_NAME
         && word.chars().all(fits)
         && !word.ends_with(['.', ':', '-'])
+        && !SCRIPTS.iter().any(|end| word.ends_with(end))
 }

@@ -18,7 +18,14 @@ async fn each_subcommand_is_a_tool_and_nothing_else_is_listed() {
     assert_eq!(scene.state(), "idle");
     assert_eq!(
         scene.tools().await.unwrap(),
-        ["crane_lift", "crane_load_add", "crane_load_drop", "crane_wait", "crane_fail"]
+        [
+            "crane_lift",
+            "crane_load_add",
+            "crane_load_drop",
+            "crane_wait",
+            "crane_fail",
+            "crane_hoist"
+        ]
     );
     assert_eq!(scene.state(), "connected");
     for other in [Listing::Prompts, Listing::Resources, Listing::Templates] {
@@ -129,6 +136,15 @@ async fn a_call_that_takes_too_long_is_ended_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_listed_without_a_word_about_it_is_somebody_elses_and_is_not_run() {
+    let scene = Scene::new();
+    let tools = scene.tools().await.unwrap();
+    assert!(tools.contains(&"crane_hoist".to_owned()), "{tools:?}");
+    assert!(!tools.iter().any(|tool| tool.contains("other")), "{tools:?}");
+    assert!(!scene.ran("other"), "it was run");
+}
+
+#[tokio::test]
 async fn a_closed_server_ends_its_calls() {
     let scene = Scene::new();
     scene.tools().await.unwrap();
@@ -138,7 +154,7 @@ async fn a_closed_server_ends_its_calls() {
         scene.server.close().await;
     };
     let (told, ()) = tokio::join!(call, close);
-    assert!(matches!(told, Err(CallError::Unreachable { .. })), "{told:?}");
+    assert!(matches!(told, Err(CallError::OutcomeUnknown { .. })), "{told:?}");
     until(|| scene.pids().iter().all(|pid| !alive(*pid))).await;
 }
 
@@ -192,9 +208,9 @@ async fn one_level_of_help_lists_subcommands_without_their_flags() {
     let scene = Scene::with(|settings| settings.depth = 1);
     assert_eq!(
         scene.tools().await.unwrap(),
-        ["crane_lift", "crane_load", "crane_wait", "crane_fail"]
+        ["crane_lift", "crane_load", "crane_wait", "crane_fail", "crane_hoist"]
     );
-    assert_eq!(scene.runs(), 1);
+    assert_eq!(scene.runs(), 2, "its help and its list of commands");
     let error = scene.call("crane_lift", json!({ "args": ["-x"] })).await.unwrap_err();
     assert!(matches!(error, CallError::InvalidArguments { .. }), "{error}");
     let told = scene.call("crane_lift", json!({ "args": ["x"] })).await.unwrap();

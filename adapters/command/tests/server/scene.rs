@@ -42,9 +42,14 @@ Commands:
   fail    Fail
   help    Help about any command
 
+Options:
+  --list  List installed commands
+
 Run 'crane COMMAND --help' for more information on a command.
 END
   exit ;;
+  --list) printf 'Installed Commands:\n    lift     Lift something\n    hoist    Hoist a flag\n    other\n'; exit ;;
+  'hoist --help') printf 'Usage: crane hoist NAME\n'; exit ;;
   'lift --help') printf 'Usage: crane lift [OPTIONS] WHAT...\n\nOptions:\n  --height int    How high\n  --exec string   Run it\n'; exit ;;
   'load --help') printf 'Usage: crane load COMMAND\n\nCommands:\n  add    Add one\n  drop   Drop one\n'; exit ;;
   'load add --help') printf 'Usage: crane load add NAME\n'; exit ;;
@@ -181,6 +186,11 @@ impl Scene {
     /// How often the program was run.
     pub(crate) fn runs(&self) -> usize {
         self.log().lines().count()
+    }
+
+    /// Whether the program was run with this word.
+    pub(crate) fn ran(&self, word: &str) -> bool {
+        self.log().contains(word)
     }
 
     /// The processes of a call that waits.

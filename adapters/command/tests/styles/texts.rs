@@ -10,6 +10,7 @@ Main Garden Commands
 Ancillary Commands / Interrogators
    harvest                 Take what has grown
    weigh                   Say how much there is
+   credential-weeds.sh     Somebody's script
 
 User-facing file formats
    almanac                 What the almanac looks like

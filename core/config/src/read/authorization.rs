@@ -39,6 +39,11 @@ impl AuthorizationPart {
                 report.add(Problem::error(message).help(help), path, &entry.node.span);
             }
         }
+        if !rules.is_empty() && !fields.has("enabled") {
+            let message = format!("`{}` has rules that do not count", fields.path());
+            let help = "add `enabled = true` to switch them on, or `enabled = false` to say so";
+            fields.problem("rules", Problem::warning(message).help(help));
+        }
         fields.finish();
         if !enabled {
             rules.clear();

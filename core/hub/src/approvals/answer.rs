@@ -114,7 +114,7 @@ impl Approvals {
         let grants = others.shells.store.list(others.shells.clock.now(), MAX_GRANTS).await;
         match grants {
             Ok(grants) => all.extend(grants.into_iter().map(approved)),
-            Err(error) => super::say_broken(&error),
+            Err(error) => others.say_broken(&error),
         }
         (revision, all)
     }
@@ -143,13 +143,18 @@ impl Approvals {
         others.desk.sweep(now.saturating_sub(GOOD_FOR));
         let (_, found) = others.desk.look(|open| (open.id == id).then(|| open.question.clone()));
         let question = found.into_iter().flatten().next().ok_or_else(unknown)?;
-        if let Answer::Yes(Extent::Wider(width, span)) = answer {
+        let extent = match answer {
+            Answer::No if others.desk.refuse(id) => return Ok((Answered::Refused, None)),
+            Answer::No => return Err(unknown()),
+            Answer::Yes(extent) => extent,
+        };
+        if let Extent::Wider(width, span) = extent {
             self.offered(&question, width, span)?;
         }
         // Taken before anything is written: of two who answer, one is told that it was too late.
         let open = others.desk.take(id).ok_or_else(unknown)?;
         let mut place = None;
-        if let Answer::Yes(Extent::Wider(width, Span::Saved)) = answer {
+        if let Extent::Wider(width, Span::Saved) = extent {
             match self.save(width, &question).await {
                 Ok(saved) => place = Some(saved),
                 Err(error) => {
@@ -158,14 +163,7 @@ impl Approvals {
                 }
             }
         }
-        let answered = match answer {
-            Answer::No => {
-                tell(open, answer);
-                Answered::Refused
-            }
-            Answer::Yes(extent) => others.approve(open, extent).await?,
-        };
-        Ok((answered, place))
+        Ok((others.approve(open, extent).await?, place))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use capstan_model::Binding as Bound;
 use futures::channel::oneshot;
 use sha2::{Digest as _, Sha256};
 
@@ -11,6 +12,10 @@ use crate::ports::{Binding, Question};
 
 /// Questions that lie open at once. One more takes the place of one that nobody waits for.
 pub const MAX_OPEN: usize = 64;
+
+/// Those of one caller among several: nobody can fill the desk for all others. One more takes the
+/// place of their own.
+pub const MAX_OWN: usize = MAX_OPEN / 4;
 
 /// Those who wait for the list to change; one more is answered at once.
 const MAX_WATCHERS: usize = 64;
@@ -77,6 +82,14 @@ impl Desk {
             Some(place) => state.open.remove(place).id,
             None => self.new_id(&mut state),
         };
+        let subject = &question.caller.subject;
+        let own = |open: &Open| open.question.caller.subject == *subject;
+        // Behind standard input there is one caller, whose desk it is.
+        let is_shared = question.caller.binding == Bound::Access;
+        if is_shared && state.open.iter().filter(|open| own(open)).count() >= MAX_OWN {
+            let oldest = state.open.iter().position(|open| own(open) && idle(open))?;
+            state.open.remove(oldest);
+        }
         if state.open.len() >= MAX_OPEN {
             let oldest = state.open.iter().position(idle)?;
             state.open.remove(oldest);
@@ -103,6 +116,18 @@ impl Desk {
         state.changed();
         drop(state);
         Some(open)
+    }
+
+    /// Takes a question off the desk and refuses the call that waits for it, in one step: whoever
+    /// finds the question gone finds the no.
+    pub(super) fn refuse(&self, id: &str) -> bool {
+        let mut state = self.state();
+        let Some(place) = state.open.iter().position(|open| open.id == id) else { return false };
+        let waiting = state.open.remove(place).waiting;
+        // A call that has gone away does not run either.
+        let _ = waiting.map(|waiting| waiting.send(Answer::No));
+        state.changed();
+        true
     }
 
     /// Puts a question back whose answer could not be kept.
@@ -175,9 +200,10 @@ impl State {
 // === impl Waiting ===
 
 impl Waiting<'_> {
-    /// Somebody else has answered.
-    pub(super) fn withdraw(&self) {
+    /// The question is answered at the front; whether somebody has said no to it elsewhere.
+    pub(super) fn withdraw(&mut self) -> bool {
         drop(self.desk.take(&self.id));
+        matches!(self.answer.try_recv(), Ok(Some(Answer::No)))
     }
 }
 

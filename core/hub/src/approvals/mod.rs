@@ -16,14 +16,16 @@ mod desk;
 mod answer;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use capstan_model::{By, Caller};
+use futures::FutureExt as _;
 use futures::future::{Either, select};
-use tracing::warn;
+use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
-pub use desk::MAX_OPEN;
+pub use desk::{MAX_OPEN, MAX_OWN};
 pub(crate) use digest::digest;
 pub use digest::{digest_of, policy_version};
 pub use extent::{Extent, Span, Width};
@@ -76,6 +78,8 @@ pub(crate) struct Decision {
 struct Others {
     shells: OtherShells,
     desk: Desk,
+    /// Whether somebody was told that the store does not work.
+    is_told: AtomicBool,
 }
 
 // === impl Approvals ===
@@ -90,7 +94,7 @@ impl Approvals {
     #[must_use]
     pub fn and_elsewhere(self, shells: OtherShells) -> Self {
         let desk = Desk::new(shells.seed);
-        Self { others: Some(Others { shells, desk }), ..self }
+        Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
     }
 
     /// Decides on a call, asking whoever can be asked.
@@ -100,7 +104,7 @@ impl Approvals {
         question: &Question,
         operator: &dyn Operator,
     ) -> Decision {
-        if session.answers(question) || self.saved.answers(question) {
+        if self.remember(session, question) {
             return Approval::once(Ground::Remembered).into();
         }
         let question = Question { offers: self.offers(question, &self.spans), ..question.clone() };
@@ -125,6 +129,11 @@ impl Approvals {
             Approval::Yes(..) => self.settle(session, &question, approval, operator).await,
         };
         Decision { approval, open }
+    }
+
+    /// Whether somebody has said yes to this for longer than one call.
+    pub(crate) fn remember(&self, session: &Memory, question: &Question) -> bool {
+        session.answers(question) || self.saved.answers(question)
     }
 
     /// How far a yes may reach: further than this call only where no rule of its own asks.
@@ -224,16 +233,31 @@ impl Others {
     /// Uses up an approval that was given for this call while nobody waited for it.
     async fn has_approval(&self, binding: &Binding) -> bool {
         match self.shells.store.take(binding, self.shells.clock.now()).await {
-            Ok(taken) => taken,
+            Ok(taken) => {
+                self.is_told.store(false, Ordering::Relaxed);
+                taken
+            }
             Err(error) => {
-                say_broken(&error);
+                self.say_broken(&error);
                 false
             }
         }
     }
 
+    /// Says what is wrong with the store, once for as long as that lasts. Whoever can be asked is
+    /// asked all the same.
+    fn say_broken(&self, error: &StoreError) {
+        let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = "approvals that were given in other shells cannot be looked up";
+        if self.is_told.swap(true, Ordering::Relaxed) {
+            debug!(%error, cause, "{text}");
+        } else {
+            warn!(%error, cause, "{text}");
+        }
+    }
+
     /// Asks at the front and elsewhere at the same time. The first answer counts, and the other
-    /// is no longer asked.
+    /// is no longer asked. Of two that are there at once a no counts.
     async fn ask(
         &self,
         mut waiting: Waiting<'_>,
@@ -242,14 +266,22 @@ impl Others {
     ) -> Decision {
         let clock = &self.shells.clock;
         let began = clock.monotonic();
-        match select(operator.approve(question), &mut waiting.answer).await {
-            Either::Left((Approval::No(Ground::Nobody), _)) => {}
-            Either::Left((approval, _)) => {
-                waiting.withdraw();
-                return approval.into();
+        match select(&mut waiting.answer, operator.approve(question)).await {
+            Either::Left((Ok(answer), at_the_front)) => {
+                return match (answer, at_the_front.now_or_never()) {
+                    (Answer::Yes(_), Some(no @ Approval::No(ground)))
+                        if ground != Ground::Nobody =>
+                    {
+                        no.into()
+                    }
+                    (Answer::Yes(_) | Answer::No, _) => answer.into(),
+                };
             }
-            Either::Right((Ok(answer), _)) => return answer.into(),
-            Either::Right((Err(_), _)) => return Approval::No(Ground::Nobody).into(),
+            Either::Left((Err(_), _)) => return Approval::No(Ground::Nobody).into(),
+            Either::Right((Approval::No(Ground::Nobody), _)) => {}
+            Either::Right((approval, _)) => {
+                return if waiting.withdraw() { Answer::No.into() } else { approval.into() };
+            }
         }
         let left = self.shells.wait.saturating_sub(clock.monotonic().saturating_sub(began));
         announce(&waiting.id, question, operator, left);
@@ -283,10 +315,4 @@ fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Durati
 
 fn say_full() {
     warn!("too many questions are open; only the client itself is asked");
-}
-
-/// Says what is wrong with the store. Whoever can be asked is asked all the same.
-fn say_broken(error: &StoreError) {
-    let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%error, cause, "approvals that were given in other shells cannot be looked up");
 }

@@ -1,5 +1,6 @@
 //! The rule that a saved yes becomes.
 
+use capstan_model::mask::mask_prose;
 use capstan_model::secret::is_secret_name;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::pattern::spellings;
@@ -63,13 +64,11 @@ fn check(question: &Question, pattern: &str, width: Width) -> Result<(), NoRule>
     }
 }
 
-/// `key=value,…` for every argument, however deep.
+/// `key=value,…,!` for every argument, however deep. What was agreed to had these and no others.
 fn matchers(arguments: &Json) -> Result<String, NoRule> {
     let mut found = Vec::new();
     collect(arguments, "", 0, &mut found)?;
-    if found.is_empty() {
-        return Err(NoRule::Arguments("there are none"));
-    }
+    found.push("!".to_owned());
     Ok(found.join(","))
 }
 
@@ -114,6 +113,13 @@ fn value_of(text: &str) -> Result<String, NoRule> {
     let hard = |c: char| c.is_control() || matches!(c, ',' | '{' | '}');
     if text.contains(hard) || text.trim() != text {
         return Err(NoRule::Arguments("one of them has commas, braces or blank ends"));
+    }
+    if mask_prose(text) != text {
+        return Err(NoRule::Arguments("one of them looks like a secret"));
+    }
+    // A number that was agreed to is no text, and the other way round.
+    if Json::parse(text.to_owned()).is_ok() {
+        return Err(NoRule::Arguments("one of them is a text that reads like something else"));
     }
     Ok(escaped(text))
 }
@@ -165,7 +171,7 @@ mod tests {
         let asked = question("write_file", r#"{"path":"/x","mode":"w"}"#, Effect::Read);
         let rule = |width| rule_for(&asked, width).unwrap();
         assert_eq!(rule(Width::Item).pattern, "files__write_file");
-        assert_eq!(rule(Width::Arguments).pattern, "files__write_file:path=/x,mode=w");
+        assert_eq!(rule(Width::Arguments).pattern, "files__write_file:path=/x,mode=w,!");
         assert_eq!(rule(Width::Server).pattern, "files__*");
         let reads = rule(Width::ServerReads);
         assert_eq!((reads.pattern.as_str(), reads.effect), ("files__*", Some(Effect::Read)));
@@ -183,13 +189,14 @@ mod tests {
     #[test]
     fn no_value_of_an_argument_acts_as_a_pattern() {
         for (arguments, expected) in [
-            (r#"{"path":"/home/*"}"#, "files__write:path=/home/[*]"),
-            (r#"{"path":"a?[b]"}"#, "files__write:path=a[?][[]b[]]"),
-            (r#"{"path":"C:\\x"}"#, r"files__write:path=C:\\x"),
-            (r#"{"n":1.50,"on":true,"x":null}"#, "files__write:n=1.50,on=true,x=null"),
-            (r#"{"issue":{"repo":"a/b","n":1}}"#, "files__write:issue.repo=a/b,issue.n=1"),
-            (r#"{"path":"a=b:c=d"}"#, "files__write:path=a=b:c=d"),
-            (r#"{"path":""}"#, "files__write:path="),
+            (r#"{"path":"/home/*"}"#, "files__write:path=/home/[*],!"),
+            (r#"{"path":"a?[b]"}"#, "files__write:path=a[?][[]b[]],!"),
+            (r#"{"path":"C:\\x"}"#, r"files__write:path=C:\\x,!"),
+            (r#"{"n":1.50,"on":true,"x":null}"#, "files__write:n=1.50,on=true,x=null,!"),
+            (r#"{"issue":{"repo":"a/b","n":1}}"#, "files__write:issue.repo=a/b,issue.n=1,!"),
+            (r#"{"path":"a=b:c=d"}"#, "files__write:path=a=b:c=d,!"),
+            (r#"{"path":""}"#, "files__write:path=,!"),
+            ("{}", "files__write:!"),
         ] {
             assert_eq!(pattern(arguments).as_deref(), Ok(expected), "{arguments}");
         }
@@ -198,7 +205,6 @@ mod tests {
     #[test]
     fn what_cannot_be_written_as_a_pattern_is_not_written_as_a_wider_one() {
         for arguments in [
-            "{}",
             "null",
             "[]",
             r#"{"paths":["a"]}"#,
@@ -206,12 +212,15 @@ mod tests {
             r#"{"text":"a,b"}"#,
             r#"{"text":"a{b"}"#,
             r#"{"text":" a"}"#,
+            r#"{"text":"1"}"#,
+            r#"{"text":"true"}"#,
             r#"{"text":"a\nb"}"#,
             r#"{"text":"\ud800"}"#,
             r#"{"a.b":"x"}"#,
             r#"{"a b":"x"}"#,
             r#"{"":"x"}"#,
             r#"{"api_key":"x"}"#,
+            r#"{"text":"ghp_0123456789abcdef"}"#,
             r#"{"login":{"password":"x"}}"#,
         ] {
             assert!(matches!(pattern(arguments), Err(NoRule::Arguments(_))), "{arguments}");
@@ -234,6 +243,33 @@ mod tests {
             rule_for(&question("db:table=x", "{}", Effect::Write), Width::Item),
             Err(NoRule::Name)
         );
+    }
+
+    /// A saved yes is good for the call that it was given for, and not for one with more in it.
+    #[test]
+    fn a_saved_yes_to_these_arguments_lets_no_others_pass() {
+        let asked = question("write", r#"{"path":"/x","on":{"n":1}}"#, Effect::Write);
+        let rule = rule_for(&asked, Width::Arguments).unwrap();
+        let read = Pattern::parse(&rule.pattern).unwrap();
+        let means = |arguments: &str| {
+            let json = Json::parse(arguments.to_owned()).unwrap();
+            let names = spellings(&asked.id, "files");
+            read.matches(&names, Arguments::These(&json), Verdict::Allow)
+        };
+        assert!(means(r#"{"on":{"n":1},"path":"/x"}"#));
+        for other in [
+            "{}",
+            r#"{"path":"/x"}"#,
+            r#"{"path":"/x","on":{"n":1},"force":true}"#,
+            r#"{"path":"/x","on":{"n":1,"force":true}}"#,
+            r#"{"path":"/x","on":{"n":1},"more":{}}"#,
+            r#"{"path":"/x","on":{"n":"1"}}"#,
+            r#"{"path":"/x","on.n":1}"#,
+            r#"{"path":"/x","on":{"n":1},"on.n":1}"#,
+            r#"{"path":"/x","on":{"n":1},"\ud800":1}"#,
+        ] {
+            assert!(!means(other), "{other}");
+        }
     }
 
     proptest! {

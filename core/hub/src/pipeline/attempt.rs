@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_model::{CallError, ItemId};
 
+use super::errand::{self, Admitted, Asks};
 use super::record::Record;
 use super::{Screened, walk};
 use crate::hub::Hub;
@@ -70,6 +71,23 @@ impl<'a> Attempt<'a> {
         self
     }
 
+    /// Decides on an errand about an item as on a call of it: by its rules, rates and quota.
+    ///
+    /// # Errors
+    /// When it may not be run. Whatever comes of it, the attempt is still to be ended.
+    pub async fn admit(
+        &mut self,
+        session: &Session,
+        call: Call,
+        id: &ItemId,
+        asks: Asks,
+    ) -> Result<Admitted, CallError> {
+        self.record.meant(id);
+        let method = self.record.method().unwrap_or(call.target.kind.method());
+        let errand = (id.clone(), call, method);
+        errand::walk(self.hub, session, errand, asks, &mut self.record).await
+    }
+
     /// Ends what is no call but is written down like one.
     ///
     /// # Errors
@@ -81,6 +99,19 @@ impl<'a> Attempt<'a> {
         };
         let settling = self.record.end(outcome, 0);
         settled(settling, result).await
+    }
+
+    /// Ends what leaves no entry when it goes well, because there would be one for every letter that
+    /// is typed.
+    ///
+    /// # Errors
+    /// What it ended with.
+    pub async fn end_quietly(mut self, result: Result<(), CallError>) -> Result<(), CallError> {
+        if result.is_ok() {
+            self.record.forget();
+            return Ok(());
+        }
+        self.end(result).await
     }
 
     /// Gives up a call that cannot be put together, and gives the reason back.

@@ -41,7 +41,14 @@ pub(super) async fn confirm(
             Approval::No(ground) => {
                 record.approved(ground);
                 let (item, rule) = (resolved.id.to_string(), question.rule);
-                return Err(CallError::NotApproved { item, rule, open });
+                return Err(match ground {
+                    Ground::Refused => CallError::Refused { item, rule },
+                    Ground::Nobody
+                    | Ground::ByHand
+                    | Ground::Asked
+                    | Ground::Remembered
+                    | Ground::OtherShell => CallError::NotApproved { item, rule, open },
+                });
             }
         }
     }

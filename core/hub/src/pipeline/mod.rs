@@ -25,17 +25,19 @@ mod send;
 mod screen;
 
 mod attempt;
+mod errand;
 mod record;
 
 pub(crate) use permit::fallback;
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
+pub use errand::{Admitted, Asks};
 pub use screen::{Screened, Shape};
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, ServerName};
+use capstan_model::{CallError, Caller, ServerName};
 
 use crate::hub::Hub;
 use crate::ports::{Item, Operator};
@@ -70,6 +72,11 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 ///
 /// Whether its arguments fit the tool is not looked at: who asks may not have them yet.
 pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallError> {
+    if let Some((id, ruling)) = resolve::out_of_reach(hub, &call) {
+        // As on the road: nothing is started for it, so nobody knows what it does.
+        let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
+        return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
+    }
     let Resolved { id, effect, call, .. } = resolve::explain(hub, call).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);

@@ -69,6 +69,15 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// There is nothing to write down after all.
+    pub(super) fn forget(&mut self) {
+        self.entry = None;
+    }
+
+    pub(super) fn method(&self) -> Option<&'static str> {
+        self.entry.as_ref().and_then(|entry| entry.method)
+    }
+
     pub(super) fn close(self, result: &Result<Screened, CallError>) -> Settling {
         let bytes = result.as_ref().map_or(0, |screened| screened.result().len());
         self.end(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_model::name::SEPARATOR;
-use capstan_model::{CallError, Effect, Front, ItemId, Kind, Target};
+use capstan_model::{CallError, Effect, Front, ItemId, Kind, Ruling};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
@@ -48,19 +48,22 @@ pub(super) async fn resolve(
 /// Refuses what is on servers of which the caller can have nothing. For those it is as if they were
 /// not there: not even whether they start can be told from the answer.
 fn refuse_out_of_reach(hub: &Hub, call: &Call, record: &mut Record<'_>) -> Result<(), CallError> {
+    let Some((id, ruling)) = out_of_reach(hub, call) else { return Ok(()) };
+    record.ruled(&ruling);
+    Err(CallError::Denied { item: id.to_string(), rule: ruling.rule })
+}
+
+/// The item that is meant, where all that can be meant are on such servers, and what refuses it.
+pub(super) fn out_of_reach(hub: &Hub, call: &Call) -> Option<(ItemId, Ruling)> {
     if !hub.policy.binds(&call.caller) {
-        return Ok(());
+        return None;
     }
     let mut refused = None;
     for id in hub.ids_of(&call.target) {
-        match hub.policy.out_of_reach(&call.caller, &id.server) {
-            Some(ruling) => refused = refused.or(Some((id, ruling))),
-            None => return Ok(()),
-        }
+        let ruling = hub.policy.out_of_reach(&call.caller, &id.server)?;
+        refused = refused.or(Some((id, ruling)));
     }
-    let Some((id, ruling)) = refused else { return Ok(()) };
-    record.ruled(&ruling);
-    Err(CallError::Denied { item: id.to_string(), rule: ruling.rule })
+    refused
 }
 
 /// Looks the item up; connects to its server, and to no other unless it is offered by bare name.
@@ -81,7 +84,7 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let (id, definition, fact) = match by_id(hub, &call.target).await? {
+    let (id, definition, fact) = match by_id(hub, &call).await? {
         Some(found) => found,
         None => match find_public(hub, &call.caller, &call.target).await? {
             Some((id, definition)) => (id, definition, None),
@@ -112,8 +115,11 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
 type Found = (ItemId, Json, Option<Arc<Fact>>);
 
 /// The item that the name was given to, or that it spells.
-async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
-    for id in hub.ids_of(target) {
+async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
+    let target = &call.target;
+    // For whoever can have nothing of a server, nothing is called as its items are.
+    let within_reach = |id: &ItemId| hub.policy.out_of_reach(&call.caller, &id.server).is_none();
+    for id in hub.ids_of(target).filter(within_reach) {
         let Some(backend) = hub.backends.get(&id.server) else { continue };
         let listing = match target.kind {
             Kind::Tool => Listing::Tools,
@@ -131,7 +137,7 @@ async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
 }
 
 /// The caller's spelling makes way for the name that the server knows.
-fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
+pub(super) fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     let name = compose::string(&id.item);
     let Call { caller, target, params, part } = call;
     let params = object::set_member(params, target.kind.name_key(), &name);

@@ -208,12 +208,18 @@ pub enum Notice {
 
 impl Question {
     /// The arguments as a person may see them: without what looks like a secret, and not too long.
-    /// They are not cleaned for a terminal.
+    /// They are not cleaned for a terminal. Where long texts in them are cut, they are still JSON.
     pub fn shown_arguments(&self) -> String {
         let mut shown = match self.arguments.read::<Value>() {
             Ok(mut value) => {
                 redact(&mut value);
-                value.to_string()
+                let whole = value.to_string();
+                if whole.len() > MAX_SHOWN {
+                    cut(&mut value, MAX_SHOWN / 4);
+                    value.to_string()
+                } else {
+                    whole
+                }
             }
             Err(_) => "(they cannot be read)".to_owned(),
         };
@@ -222,6 +228,19 @@ impl Question {
             shown.push('…');
         }
         shown
+    }
+}
+
+/// Cuts every text in a value that is longer than this.
+fn cut(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) if text.len() > most => {
+            text.truncate(text.floor_char_boundary(most));
+            text.push('…');
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, most)),
+        Value::Object(members) => members.values_mut().for_each(|member| cut(member, most)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -94,7 +94,7 @@ async fn what_holds_for_a_session_holds_in_no_other_and_what_is_saved_does() {
 async fn a_saved_yes_becomes_one_rule() {
     let scene = Scene::new();
     for (width, pattern, effect) in [
-        (Width::Arguments, "files__read:p=1", None),
+        (Width::Arguments, "files__read:p=1,!", None),
         (Width::Item, "files__read", None),
         (Width::ServerReads, "files__*", Some(Effect::Read)),
         (Width::Server, "files__*", None),
@@ -147,7 +147,6 @@ async fn an_answer_that_cannot_be_a_rule_is_not_taken_and_the_question_stays() {
     for (extent, arguments) in [
         (reads, "{}"),
         (saved(Width::ServerReads), "{}"),
-        (saved(Width::Arguments), "{}"),
         (saved(Width::Arguments), r#"{"password":"x"}"#),
         (saved(Width::Arguments), r#"{"list":[1]}"#),
     ] {

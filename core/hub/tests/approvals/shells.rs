@@ -26,8 +26,37 @@ async fn a_call_waits_for_another_shell_and_runs_once_it_says_yes() {
 async fn a_call_that_another_shell_says_no_to_does_not_run() {
     let scene = Scene::new();
     let ran = scene.call_answered("files__write", "{}", Answer::No).await;
-    assert!(matches!(ran, Err(CallError::NotApproved { open: None, .. })), "{ran:?}");
+    let error = ran.unwrap_err();
+    let text =
+        "`files__write` was refused by the operator (asked by rule `permissions.default: ask`)";
+    assert_eq!((error.to_string().as_str(), error.hint()), (text, None));
     assert_eq!(scene.grounds(), ["refused"]);
+}
+
+/// Both answers are there before the call looks again; whichever it looks at first, it is a no.
+#[tokio::test(start_paused = true)]
+async fn of_two_answers_at_once_a_no_counts() {
+    for (at_the_front, elsewhere) in
+        [(Approval::once(Ground::Asked), Answer::No), (Approval::No(Ground::Refused), ONCE)]
+    {
+        let scene = Scene::new();
+        let (say, said) = oneshot::channel();
+        let said = std::sync::Mutex::new(Some(said));
+        let approves = move || {
+            let said = said.lock().unwrap().take().unwrap();
+            async move { said.await.unwrap() }.boxed()
+        };
+        let person = Person { approves: Box::new(approves), ..Person::nobody() };
+        let calling = scene.call_in(&scene.world.session, call("files__write", "{}"), person);
+        let answering = async {
+            let question = scene.open(1).await.remove(0);
+            say.send(at_the_front).unwrap();
+            scene.answer(&question.id, elsewhere).await
+        };
+        let (ran, _) = futures::join!(calling, answering);
+        assert!(matches!(ran, Err(CallError::Refused { .. })), "{ran:?}");
+        assert_eq!(scene.grounds(), ["refused"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

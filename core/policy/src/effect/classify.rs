@@ -105,6 +105,8 @@ impl Evidence {
             (Said::Looks(_), Some(Computes) | None) | (Said::Reads(_), Some(Thing)) => {
                 self.read(65)
             }
+            // What it finds it prints, and on no paper.
+            (Said::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
             (Said::Reads(_), Some(Acts)) => self.unknown(),
             // The description says what the word of the name means here: "check a box".
             (Said::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
@@ -197,6 +199,9 @@ impl Evidence {
         }
         if let Some(word) = &self.spoken.later {
             return Verdict::unclear(format!("description: speaks of `{word}`"));
+        }
+        if self.shape.is_cut {
+            return Verdict::unclear("argument: there are more than are looked at".to_owned());
         }
         if let Some(argument) = &self.shape.of_change {
             return Verdict::unclear(format!("argument: `{argument}` belongs to changes"));

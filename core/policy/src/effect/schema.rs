@@ -9,6 +9,8 @@ use super::name::{self, Said};
 pub(super) struct Shape {
     /// Whether there is a schema that could be read.
     pub(super) is_known: bool,
+    /// Whether some of it is not looked at; anything may be there.
+    pub(super) is_cut: bool,
     /// An argument that only a change has: `dry_run`, `overwrite`, `output_path`.
     pub(super) of_change: Option<String>,
     /// An argument that names a file.
@@ -42,6 +44,9 @@ const OF_CHANGE: &str = "dry_run overwrite upsert if_not_exists if_exists commit
     confirmation confirmed skip_confirmation idempotency_key allow_overwrite create_if_missing \
     new_name new_value new_path new_title new_content new_text new_status mark_as_read mark_read";
 
+/// Words that are in no argument of what only reads: `delete_after`, `removeExisting`.
+const TAKES_AWAY: &str = "delete remove erase purge wipe destroy";
+
 /// Arguments that say where a result is put: one of these, and then one of those.
 const WHERE_TO: &str = "output out save download destination dest target export write result";
 const PLACES: &str = "path paths file filepath filename dir directory folder to as location";
@@ -60,18 +65,27 @@ const OF_CHOICE: &str = "method action operation op command subcommand verb http
 /// Reads a schema.
 pub(super) fn read(schema: Option<&Json>) -> Shape {
     let mut shape = Shape::default();
-    let Some(schema) = schema.filter(|schema| schema.len() <= MAX_BYTES) else { return shape };
+    let Some(schema) = schema else { return shape };
+    if schema.len() > MAX_BYTES {
+        shape.is_cut = true;
+        return shape;
+    }
     let Some(properties) = object::get(schema, "properties") else {
         return shape;
     };
-    let Ok(properties) = object::members(&properties) else { return shape };
+    let Ok(properties) = object::members(&properties) else {
+        shape.is_cut = true;
+        return shape;
+    };
     shape.is_known = properties.len() <= MAX_ARGUMENTS;
+    shape.is_cut = !shape.is_known;
     for (key, value) in properties.iter().take(MAX_ARGUMENTS) {
         let name = name::tokens(key.chars().take(64)).join("_");
         let found = |list: &str| among(list, &name).then(|| key.chars().take(64).collect());
         shape.of_change = shape.of_change.or_else(|| found(OF_CHANGE)).or_else(|| {
-            let puts = || takes_result(&name, value);
-            puts().then(|| key.chars().take(64).collect())
+            let takes_away = name.split('_').any(|word| among(TAKES_AWAY, word));
+            let changes = takes_away || takes_result(&name, value);
+            changes.then(|| key.chars().take(64).collect())
         });
         shape.of_file = shape.of_file.or_else(|| found(OF_FILE));
         if among(OF_CHOICE, &name)

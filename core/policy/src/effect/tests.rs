@@ -47,12 +47,30 @@ fn reads_are_recognised() {
             ("is_holiday", "Check whether a day is a holiday", "{}"),
             ("convert_units", "Convert between units", r#"{"value":{},"to":{}}"#),
             ("find_person", "", "{}"),
+            ("vcs_grep", "Print lines matching a pattern", r#"{"pattern":{}}"#),
+            ("vcs_log", "Show the log of commits", r#"{"oneline":{}}"#),
             ("page_snapshot", "Capture a snapshot of the current page", "{}"),
             ("wait_for_text", "Wait for a text to appear", "{}"),
             ("[x] get_time", "[Clock] Get the time", "{}"),
             ("get_weather", "获取城市的天气", "{}"),
         ],
     );
+}
+
+#[test]
+fn a_read_whose_arguments_are_not_all_looked_at_is_unknown() {
+    let many: Vec<String> = (0..250).map(|at| format!(r#""a{at}":{{}}"#)).collect();
+    let many = format!("{{{}}}", many.join(","));
+    let long = format!(r#"{{"a":{{"description":"{}"}}}}"#, "x".repeat(300 * 1024));
+    let text = "Get one invoice by its number.";
+    for properties in [many.as_str(), long.as_str(), "[]"] {
+        check(Effect::Unknown, &[("get_invoice", text, properties)]);
+    }
+    for argument in ["delete_after", "removeExisting", "purge"] {
+        let properties = format!(r#"{{"{argument}":{{}}}}"#);
+        check(Effect::Unknown, &[("get_invoice", text, &properties)]);
+    }
+    check(Effect::Read, &[("get_invoice", text, r#"{"include_deleted":{},"removed":{}}"#)]);
 }
 
 #[test]

@@ -93,7 +93,7 @@ const THINGS: &str = "post comment star fork tag label release commit push pull 
 
 const BRINGS: &str = "download export load capture screenshot dump";
 
-const READS: &str = "get fetch read retrieve describe find lookup inspect examine whoami tail cat \
+const READS: &str = "grep get fetch read retrieve describe find lookup inspect examine whoami tail cat \
     ls peek obtain identify discover enumerate summarize summarise explain analyze analyse compare \
     detect recommend suggest locate explore show display browse count see geocode diagnose \
     investigate introspect observe recall";

@@ -33,8 +33,8 @@ pub struct AuditArgs {
     /// Only calls of this caller
     #[arg(long)]
     pub caller: Option<String>,
-    /// Only calls through this front: cli, terminal or gateway
-    #[arg(long)]
+    /// Only calls through this front; `gateway` includes `stdio`
+    #[arg(long, value_parser = ["cli", "terminal", "gateway", "stdio"])]
     pub front: Option<String>,
     /// Only entries of this kind
     #[arg(long, value_enum)]

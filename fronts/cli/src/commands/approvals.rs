@@ -187,6 +187,16 @@ fn age(question: &OpenQuestion) -> String {
     }
 }
 
+/// The arguments as an object, always; where so much was cut that they are none any more, the text
+/// stands in one.
+fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => Value::Object(members),
+        Ok(Value::Null) | Err(_) if text.is_empty() => json!({}),
+        Ok(_) | Err(_) => json!({ "…": text }),
+    }
+}
+
 fn to_json(question: &OpenQuestion) -> Value {
     json!({
         "id": question.id,
@@ -195,7 +205,7 @@ fn to_json(question: &OpenQuestion) -> Value {
         "client": question.client,
         "kind": question.kind.as_str(),
         "item": question.item,
-        "arguments": question.arguments,
+        "arguments": arguments(&question.arguments),
         "effect": question.effect.map(capstan_model::Effect::as_str),
         "rule": question.rule,
         "age_seconds": question.age.as_secs(),

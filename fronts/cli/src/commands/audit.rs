@@ -49,6 +49,9 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, Fai
     match show {
         Show::Json => context.print.json(&rows),
         Show::Csv => rows.iter().for_each(|row| context.print.raw(csv::line(row).as_bytes())),
+        Show::Table if rows.is_empty() && is_narrow(&query) => {
+            context.print.note("no call in the log fits that");
+        }
         Show::Table if rows.is_empty() => context.print.note("no calls so far"),
         Show::Table => {
             let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -94,13 +97,25 @@ async fn follow(
     }
 }
 
+/// Whether somebody asked for less than all there is.
+fn is_narrow(query: &AuditQuery) -> bool {
+    let all = AuditQuery { limit: query.limit, ..AuditQuery::default() };
+    *query != all
+}
+
 fn fits(row: &AuditRow, query: &AuditQuery) -> bool {
     let is = |key: &str, wanted: Option<&str>| wanted.is_none_or(|wanted| text(row, key) == wanted);
     let failed = text(row, "outcome") != "answered";
     is("server", query.server.as_deref())
         && is("item", query.item.as_deref())
         && is("caller", query.caller.as_deref())
-        && is("front", query.front.as_deref())
+        && match query.front.as_deref() {
+            // As the log itself has it: those who are not bound by access rules.
+            Some("stdio") => {
+                text(row, "front") == "gateway" && row.get("bound") != Some(&Value::Bool(true))
+            }
+            front => is("front", front),
+        }
         && is("kind", query.kind)
         && (query.errors == Errors::All || failed)
 }

@@ -5,6 +5,8 @@ use capstan_model::{Effect, Verdict};
 use capstan_policy::Step;
 use serde::Serialize;
 
+use crate::clean::one_line;
+use crate::host::Setup;
 use crate::print::{Printer, width};
 use crate::table::table;
 
@@ -27,6 +29,25 @@ impl<'a> Decision<'a> {
     pub(super) fn of(explained: &'a Explained) -> Self {
         let Explained { ruling, steps, effect, by_arguments, .. } = explained;
         Self { verdict: ruling.verdict, rule: &ruling.rule, steps, effect: *effect, by_arguments }
+    }
+}
+
+/// Says of roles that nobody has written a grant for that they are none, or misspelt.
+pub(super) fn tell_unknown_roles(print: Printer, setup: &Setup, roles: &[String]) {
+    let tables = || setup.loaded.config.access.iter().map(|access| &access.table);
+    let known: Vec<&str> =
+        tables().flat_map(|table| table.roles.iter().map(|(name, _)| name.as_str())).collect();
+    let ordered = |role: &String| {
+        tables().flat_map(|table| &table.rules).any(|rule| rule.roles.contains(role))
+    };
+    if tables().next().is_none() {
+        return;
+    }
+    for role in roles.iter().filter(|role| !known.contains(&role.as_str()) && !ordered(role)) {
+        print.warning(&format!("there is no role `{}`", one_line(role, usize::MAX)));
+        if !known.is_empty() {
+            print.hint(&format!("the roles are {}", known.join(", ")));
+        }
     }
 }
 

@@ -10,12 +10,12 @@ use capstan_hub::ports::Listing;
 use capstan_model::Caller;
 use serde_json::json;
 
-use crate::args::{ServeArgs, WaitArgs};
+use crate::args::{LogFormat, ServeArgs, WaitArgs};
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::host::{Face, HttpFace, Ready, Serving, Setup, TlsFiles};
-use crate::print::{stderr_is_terminal, stderr_width, stdin_is_terminal};
+use crate::print::{log_as_json, stderr_is_terminal, stderr_width, stdin_is_terminal};
 use crate::table::table;
 
 /// Where to listen when nobody says otherwise.
@@ -28,6 +28,9 @@ const SHOWN: usize = 20;
 const DESCRIPTION: usize = 72;
 
 pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
+    if args.log_format == LogFormat::Json {
+        log_as_json();
+    }
     let setup = context.setup()?;
     let face = match &args.http {
         None => Face::Stdio,

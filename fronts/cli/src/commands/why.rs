@@ -28,6 +28,7 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failu
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
+    explained::tell_unknown_roles(context.print, &setup, &args.who.role);
     let waiting = Waiting::new(context.print, "starting the server");
     let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);

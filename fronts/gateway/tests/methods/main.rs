@@ -6,6 +6,7 @@
 mod world;
 
 mod changes;
+mod errands;
 mod limits;
 mod names;
 mod questions;

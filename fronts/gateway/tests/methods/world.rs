@@ -166,6 +166,16 @@ impl World {
         self.introduce("c", version, view, able).await
     }
 
+    /// A client whom access rules bind, in this role.
+    pub(crate) async fn bound(&self, role: &str) -> Arc<Client> {
+        let caller = Caller::remote("someone", vec![role.to_owned()]);
+        let party = self.gateway.party(Arc::new(caller), View::All);
+        let params =
+            r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c"}}"#;
+        let id = RequestId::Number(0);
+        self.gateway.initialize(&id, Some(&json(params)), party).await.1.unwrap()
+    }
+
     async fn introduce(
         &self,
         name: &str,

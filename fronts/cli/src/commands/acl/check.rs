@@ -53,6 +53,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         let message = format!("the rules of `{}` are not known: {problem}", args.server);
         return Err(Failure::new(Exit::Config, "invalid_config", message));
     }
+    explained::tell_unknown_roles(print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
     let caller = Door::Gateway.caller(Some(subject), args.role.clone());
     let policy = context.host.policy(&setup)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use capstan_hub::ports::Listing;
-use capstan_model::{Caller, Effect, Front, Kind, Trust};
+use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
 use serde::Serialize;
 
@@ -59,11 +59,17 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, Fail
         None => of_all(context, hub, Listing::Tools, &args.wait).await,
     };
     remember(context, Kind::Tool, &gathered);
-    let rows =
-        hub.visible_tools(&gathered, &Caller::operator(Front::Cli)).into_iter().map(|view| {
-            let classified = hub.policy.classify(&view.id, &view.definition);
-            Row::new(Some(view.id.server.to_string()), view.id.item, classified)
-        });
+    // All of them: what is denied has an effect too, and whoever writes rules wants to see it.
+    let all = gathered.lists.iter().flat_map(|(server, items)| {
+        items
+            .iter()
+            .map(move |item| ItemId { server: server.clone(), item: item.name.clone() })
+            .zip(items.iter())
+    });
+    let rows = all.map(|(id, item)| {
+        let classified = hub.policy.classify(&id, &item.definition);
+        Row::new(Some(id.server.to_string()), id.item, classified)
+    });
     show(context, &rows.collect::<Vec<_>>());
     tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);

@@ -1,7 +1,9 @@
 //! `capstan policy replay`: which past calls would be decided differently? Nothing is started.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use capstan_config::Rules;
 use capstan_hub::replay::{Judged, NoPast, Past, Reason};
 use capstan_model::{Kind, Ruling, Verdict};
 use serde::Serialize;
@@ -12,7 +14,7 @@ use crate::clean::one_line;
 use crate::commands::audit::moment;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::host::{AuditQuery, AuditRow};
+use crate::host::{AuditQuery, AuditRow, Setup};
 use crate::print::{counted, width};
 use crate::table::table;
 
@@ -67,9 +69,12 @@ type Alike<'a> = (&'a str, &'a str, &'a str, &'a Decided, &'a Decided);
 
 pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Failure> {
     let since = moment(&args.since)?;
-    let rules = if args.alone { context.setup_alone()? } else { context.setup()? };
+    let mut rules = if args.alone { context.setup_alone()? } else { context.setup()? };
     // The log is where it is, whatever the rules that are tried out say.
     let log = if args.alone { context.host.load(&context.options)? } else { rules.clone() };
+    if args.alone {
+        lend_servers(&mut rules, &log);
+    }
     let policy = context.host.policy(&rules)?;
     let now = context.host.now();
     let query = AuditQuery { since: Some(since), limit: args.limit, ..AuditQuery::default() };
@@ -101,6 +106,21 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Fa
         context.print.note("the rules of your own files count too; `--alone` leaves them out");
     }
     Ok(Exit::Ok)
+}
+
+/// Adds the servers that a file of rules does not have, without the rules that stand under them: what
+/// was called is there, whoever's rules are tried out.
+fn lend_servers(rules: &mut Setup, log: &Setup) {
+    let known = &mut Arc::make_mut(&mut rules.loaded).config.servers;
+    for (name, entry) in &log.loaded.config.servers {
+        if !known.contains_key(name) {
+            let mut entry = entry.clone();
+            if let Ok(server) = &mut entry.status {
+                server.permissions = Rules::default();
+            }
+            known.insert(name.clone(), entry);
+        }
+    }
 }
 
 fn show(context: &Context, report: &Report) {

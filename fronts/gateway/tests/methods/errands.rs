@@ -1,0 +1,151 @@
+//! What is asked about an item without calling it, by the rules for calls; and who hears of what.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use capstan_gateway::View;
+use capstan_hub::ports::{Listener as _, Listing};
+use capstan_hub::{Hub, Rate, Rates};
+use capstan_model::{RateBy, ServerName};
+use capstan_policy::access::{AccessTo, Grant, Says};
+use capstan_policy::{Access, AccessTable, Glob, Pattern, Rule};
+use futures::FutureExt as _;
+use tokio::time::timeout;
+
+use crate::world::{LIMIT, Server, World, items, member};
+
+const SUBSCRIBE: &str = r#"{"uri":"x:1"}"#;
+
+const COMPLETE: &str =
+    r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"path","value":"/a"}}"#;
+
+/// A server with the resource `x:1` and the prompt `p`.
+fn server() -> Server {
+    Server::new("a").listing(|listing| {
+        let item = match listing {
+            Listing::Tools | Listing::Prompts => r#"{"name":"p"}"#,
+            Listing::Resources | Listing::Templates => r#"{"name":"x:1","uri":"x:1"}"#,
+        };
+        std::future::ready(items(&[item.to_owned()])).boxed()
+    })
+}
+
+fn rules(patterns: &[&str]) -> Vec<Rule> {
+    let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), "a rule");
+    patterns.iter().map(rule).collect()
+}
+
+/// The codes of the same errand, sent so often, and how many reached the server.
+async fn sent(change: impl FnOnce(&mut Hub), method: &str, params: &str) -> (Vec<String>, usize) {
+    let world = World::with(vec![server()], change);
+    let client = world.legacy(View::One("a".parse().unwrap()), "{}").await;
+    let mut codes = Vec::new();
+    for _ in 0..3 {
+        let said = world.ask(&client, method, params).await;
+        codes.push(member(&said.answer, "error.code"));
+    }
+    (codes, world.take_sent().len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn errands_obey_rates_and_quota() {
+    let rate = |hub: &mut Hub| {
+        let (every, tools) = (Duration::from_mins(1), Vec::new());
+        hub.rates =
+            Rates::new(vec![Rate { limit: 1, every, by: RateBy::Caller, tools, reason: None }]);
+    };
+    let quota = |hub: &mut Hub| hub.limits.quota = Some(1);
+    for (method, params) in [("resources/subscribe", SUBSCRIBE), ("completion/complete", COMPLETE)]
+    {
+        for (codes, reached) in
+            [sent(rate, method, params).await, sent(quota, method, params).await]
+        {
+            assert_eq!(codes, ["", "-32603", "-32603"], "{method}");
+            assert_eq!(reached, 1, "{method}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn errands_are_decided_on_with_their_arguments() {
+    let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {
+        move |hub: &mut Hub| {
+            let mut policy = (*hub.policy).clone();
+            (policy.permissions.global.deny, policy.permissions.global.ask) =
+                (rules(deny), rules(ask));
+            hub.policy = Arc::new(policy);
+        }
+    };
+    let (subscribe, complete) = ("resources/subscribe", "completion/complete");
+    for (method, params, deny, ask, code) in [
+        (subscribe, SUBSCRIBE, &["*:uri=x:1"][..], &[][..], "-32002"),
+        (subscribe, SUBSCRIBE, &["*:uri=x:2"], &[], ""),
+        (subscribe, SUBSCRIBE, &[], &["a__x:1"], "-32603"),
+        (subscribe, SUBSCRIBE, &[], &["*:uri=x:1"], "-32603"),
+        (complete, COMPLETE, &["p:path=/a*"], &[], "-32602"),
+        (complete, COMPLETE, &["p:path=/b*"], &[], ""),
+        (complete, COMPLETE, &[], &["a__p"], "-32603"),
+    ] {
+        let (codes, reached) = sent(ruled(deny, ask), method, params).await;
+        assert_eq!(codes, [code; 3], "{method} {deny:?} {ask:?}");
+        assert_eq!(reached, if code.is_empty() { 3 } else { 0 }, "{method} {deny:?} {ask:?}");
+    }
+}
+
+/// Two servers, of which the role `reader` may use `a` alone.
+fn with_role(hub: &mut Hub) {
+    let mut policy = (*hub.policy).clone();
+    let names: Vec<ServerName> = policy.servers.keys().cloned().collect();
+    let grant = Grant {
+        servers: vec![Glob::stars("a")],
+        access: AccessTo::All,
+        tools: None,
+        resources: None,
+        prompts: None,
+        says: Says::Allow,
+    };
+    let roles = vec![("reader".to_owned(), vec![grant])];
+    let table = AccessTable { default: Says::Deny, roles, ..AccessTable::default() };
+    policy.access = vec![Access::new(table, names.iter().map(|name| (name, name.as_str())))];
+    hub.policy = Arc::new(policy);
+}
+
+/// A server with one more tool each time that it is asked.
+fn growing(name: &str) -> Server {
+    let asked = AtomicUsize::new(0);
+    Server::new(name).listing(move |_| {
+        let count = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let tools: Vec<String> = (0..count).map(|at| format!(r#"{{"name":"t{at}"}}"#)).collect();
+        std::future::ready(items(&tools)).boxed()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_at_a_server_out_of_reach_is_not_told() {
+    let world = World::with(vec![Server::new("a"), growing("b")], with_role);
+    let (reader, all) = (world.bound("reader").await, world.legacy(View::All, "{}").await);
+    for client in [&reader, &all] {
+        world.ask(client, "tools/list", "{}").await;
+    }
+    let (mut of_reader, mut of_all) = (reader.open_inbox(), all.open_inbox());
+    world.gateway.list_changed(&"b".parse().unwrap(), Listing::Tools);
+    timeout(LIMIT, of_all.recv()).await.unwrap().unwrap();
+    assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "it was told");
+
+    let world = World::with(vec![growing("a"), Server::new("b")], with_role);
+    let reader = world.bound("reader").await;
+    world.ask(&reader, "tools/list", "{}").await;
+    let mut of_reader = reader.open_inbox();
+    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
+    timeout(LIMIT, of_reader.recv()).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_level_reaches_only_servers_within_reach() {
+    let world = World::with(vec![Server::new("a"), Server::new("b")], with_role);
+    let reader = world.bound("reader").await;
+    world.ask(&reader, "logging/setLevel", r#"{"level":"debug"}"#).await;
+    tokio::time::sleep(LIMIT).await;
+    assert_eq!(world.take_sent(), [r#"a logging/setLevel "debug""#]);
+}
