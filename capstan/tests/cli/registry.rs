@@ -1,6 +1,7 @@
 //! Servers that others offer: found in a registry that speaks the real interface, added, refused.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -196,7 +197,10 @@ fn bundle() -> Vec<u8> {
 #[test]
 fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
     let bytes = bundle();
-    let digest = format!("{:x}", Sha256::digest(&bytes));
+    let mut digest = String::new();
+    for byte in Sha256::digest(&bytes) {
+        write!(digest, "{byte:02x}").unwrap();
+    }
     let files = Registry::with(HashMap::from([("/x.mcpb".to_owned(), bytes)]));
     let world = World::new();
     let describe = |sha256: &str| {
