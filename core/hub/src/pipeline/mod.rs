@@ -28,6 +28,7 @@ mod attempt;
 mod record;
 
 pub(crate) use permit::fallback;
+pub(crate) use resolve::nearest;
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
