@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use capstan_backend::plain::PlainResponse;
 use capstan_model::Secret;
 use capstan_model::secret::MASK;
-use capstan_wire::Json;
+use capstan_wire::{Json, compose};
 use serde_json::{Value, json};
 
 use crate::operation::Operation;
@@ -29,9 +29,9 @@ pub(crate) fn answer(
         return refusal(response.status, text.as_deref().unwrap_or("its words are no text"));
     }
     let is_json = media == "application/json" || media.ends_with("+json");
-    let structure = text.as_deref().filter(|_| is_json || media.is_empty());
-    let structure = structure.and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let structure = structure.filter(Value::is_object);
+    let structure = text.clone().filter(|_| is_json || media.is_empty());
+    let structure = structure.and_then(|text| Json::parse(text).ok());
+    let structure = structure.filter(|json| json.as_bytes().starts_with(b"{"));
     let content = match text {
         Some(text) if text.is_empty() => told(&format!("HTTP status {}", response.status)),
         Some(text) if is_text(&media) || is_json => told(&text),
@@ -39,14 +39,19 @@ pub(crate) fn answer(
             blob(operation, &media, text.as_ref().map_or(&response.body, |text| text.as_bytes()))
         }
     };
+    let content = compose::array([&written(&content)]);
     // Who was promised an object gets one, and an empty one keeps the promise.
-    let whole = match structure.or_else(|| operation.output.as_ref().map(|_| json!({}))) {
-        Some(structure) => {
-            json!({ "content": [content], "structuredContent": structure, "isError": false })
-        }
-        None => json!({ "content": [content], "isError": false }),
-    };
-    Json::from_value(&whole).unwrap_or_else(|_| Json::empty_object())
+    let promised = || operation.output.as_ref().map(|_| Json::empty_object());
+    let (structure, is_error) = (structure.or_else(promised), written(&json!(false)));
+    match &structure {
+        // As it was written: long numbers keep their digits.
+        Some(structure) => compose::object(&[
+            ("content", &content),
+            ("structuredContent", structure),
+            ("isError", &is_error),
+        ]),
+        None => compose::object(&[("content", &content), ("isError", &is_error)]),
+    }
 }
 
 /// An answer that is no.
@@ -54,8 +59,11 @@ pub(crate) fn refusal(status: u16, words: &str) -> Json {
     let cut = words.get(..words.floor_char_boundary(MAX_REFUSAL)).unwrap_or_default();
     let more = if cut.len() < words.len() { "\n[the rest was cut]" } else { "" };
     let text = format!("HTTP status {status}\n\n{cut}{more}");
-    let whole = json!({ "content": [told(text.trim_end())], "isError": true });
-    Json::from_value(&whole).unwrap_or_else(|_| Json::empty_object())
+    written(&json!({ "content": [told(text.trim_end())], "isError": true }))
+}
+
+fn written(value: &Value) -> Json {
+    Json::from_value(value).unwrap_or_else(|_| Json::empty_object())
 }
 
 /// `text` without the secrets.

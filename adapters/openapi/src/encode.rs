@@ -42,7 +42,7 @@ pub(crate) fn plain(value: &Value) -> Result<String, String> {
     }
 }
 
-/// What stands in a path for a parameter.
+/// What stands in a path for a parameter. What is written as JSON comes as text.
 ///
 /// # Errors
 /// Why the value cannot stand there.
@@ -67,7 +67,7 @@ pub(crate) fn in_path(parameter: &Parameter, value: &Value) -> Result<String, St
         Style::Repeated | Style::Joined(_) | Style::Deep => {
             listed(value, ",", Members::Listed, &segment)
         }
-        Style::Json => segment(&Value::String(value.to_string())),
+        Style::Json => segment(value),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn in_query(
     let name = percent(&parameter.name);
     let escaped = |value: &Value| plain(value).map(|text| percent(&text));
     match (parameter.style, value) {
-        (Style::Json, value) => Ok(vec![format!("{name}={}", percent(&value.to_string()))]),
+        (Style::Json, value) => Ok(vec![format!("{name}={}", escaped(value)?)]),
         (Style::Repeated, Value::Array(items)) => {
             items.iter().map(|item| Ok(format!("{name}={}", escaped(item)?))).collect()
         }
@@ -131,7 +131,7 @@ pub(crate) fn in_query(
 /// Why it cannot say it.
 pub(crate) fn in_header(parameter: &Parameter, value: &Value) -> Result<String, String> {
     let text = match parameter.style {
-        Style::Json => value.to_string(),
+        Style::Json => plain(value)?,
         Style::Simple(members) => listed(value, ",", members, &plain)?,
         Style::Label(_) | Style::Matrix(_) | Style::Repeated | Style::Joined(_) | Style::Deep => {
             listed(value, ",", Members::Listed, &plain)?

@@ -3,7 +3,7 @@
 //! Read in this order: [`settings`] is what the configuration says of one document, `load` fetches
 //! it, `yaml` and `document` read it, `base` says where requests go, `schema` makes JSON schemas of
 //! what it says, `operation`, `parameter` and `body` read operations, `tool` makes tools of them,
-//! `encode` and `request` make a request of a call, `answer` an answer of what came back, and
+//! `arguments`, `encode` and `request` make a request of a call, `answer` an answer of what came back, and
 //! `server` implements the hub's port.
 //!
 //! **Invariant:** a caller's value stays within the place that the document gives it: one segment of
@@ -21,6 +21,7 @@ mod body;
 mod operation;
 mod tool;
 mod encode;
+mod arguments;
 mod request;
 mod answer;
 mod server;

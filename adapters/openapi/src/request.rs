@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use capstan_backend::plain::PlainRequest;
-use serde_json::{Map, Value};
+use capstan_wire::{Json, compose, object};
+use serde_json::Value;
 
+use crate::arguments::Arguments;
 use crate::base::Base;
 use crate::body::{Body, BodyKind, Field, Shape};
 use crate::encode::{in_cookie, in_header, in_path, in_query, percent, plain};
 use crate::operation::Operation;
-use crate::parameter::{Parameter, Place};
+use crate::parameter::{Need, Parameter, Place};
 
 /// What we take.
 const ACCEPT: &str = "application/json, text/*;q=0.9, */*;q=0.8";
@@ -29,11 +31,8 @@ impl Operation {
     pub(crate) fn request(
         &self,
         base: &Base,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
     ) -> Result<PlainRequest, String> {
-        let given = |parameter: &Parameter| {
-            arguments.get(&parameter.argument).filter(|value| !value.is_null())
-        };
         let named =
             |parameter: &Parameter, error: String| format!("`{}`: {error}", parameter.argument);
         let mut query: Vec<String> = base.query().map(ToOwned::to_owned).into_iter().collect();
@@ -44,7 +43,7 @@ impl Operation {
                 || self.parameters.iter().any(|one| one.place == Place::Query && one.name == name)
         };
         for parameter in &self.parameters {
-            let Some(value) = given(parameter) else { continue };
+            let Some(value) = &arguments.of(parameter) else { continue };
             let failed = |error| named(parameter, error);
             match parameter.place {
                 Place::Path => {}
@@ -70,7 +69,7 @@ impl Operation {
     }
 
     /// The path with the values in the place of their names.
-    fn filled_path(&self, arguments: &Map<String, Value>) -> Result<String, String> {
+    fn filled_path(&self, arguments: &Arguments) -> Result<String, String> {
         let mut path = String::new();
         let mut rest = self.path.as_str();
         while let Some((before, after)) = rest.split_once('{') {
@@ -80,9 +79,9 @@ impl Operation {
             let parameter = self.parameters.iter().find(is_it);
             let parameter =
                 parameter.ok_or_else(|| format!("the document does not describe `{name}`"))?;
-            let value = arguments.get(&parameter.argument).filter(|value| !value.is_null());
+            let value = arguments.of(parameter);
             let value = value.ok_or_else(|| format!("`{}` is missing", parameter.argument))?;
-            let written = in_path(parameter, value);
+            let written = in_path(parameter, &value);
             path.push_str(&written.map_err(|error| format!("`{}`: {error}", parameter.argument))?);
             rest = behind;
         }
@@ -115,56 +114,57 @@ fn literal(text: &str) -> String {
 
 impl Body {
     /// The body that these arguments make; `None` when there is none.
-    fn write(&self, arguments: &Map<String, Value>) -> Result<Option<Written>, String> {
-        let value = match &self.shape {
-            Shape::Whole(field) => match arguments.get(&field.argument) {
-                Some(value) => value.clone(),
-                None => return Ok(None),
-            },
-            Shape::Members(fields) => {
-                let given = |field: &Field| {
-                    let value = arguments.get(&field.argument)?;
-                    Some((field.name.clone(), value.clone()))
-                };
-                let members: Map<String, Value> = fields.iter().filter_map(given).collect();
-                if members.is_empty() && self.need == crate::parameter::Need::Optional {
-                    return Ok(None);
-                }
-                Value::Object(members)
-            }
+    fn write(&self, arguments: &Arguments) -> Result<Option<Written>, String> {
+        let Some(whole) = self.whole(arguments) else { return Ok(None) };
+        let text = || {
+            let value: Value = whole.read().map_err(|error| error.to_string())?;
+            plain(&value).map_err(|error| format!("the body: {error}"))
         };
-        let text = |value: &Value| plain(value).map_err(|error| format!("the body: {error}"));
         Ok(Some(match &self.kind {
-            BodyKind::Json(kind) => (kind.clone(), value.to_string().into_bytes()),
+            BodyKind::Json(kind) => (kind.clone(), whole.as_bytes().to_vec()),
             BodyKind::Form => {
-                let pairs = pairs(&value)?;
+                let pairs = pairs(&whole)?;
                 let pairs: Vec<String> =
                     pairs.iter().map(|(k, v)| format!("{}={}", percent(k), percent(v))).collect();
                 let kind = "application/x-www-form-urlencoded".to_owned();
                 (kind, pairs.join("&").into_bytes())
             }
-            BodyKind::Parts => in_parts(&pairs(&value)?),
-            BodyKind::Text(kind) => (kind.clone(), text(&value)?.into_bytes()),
+            BodyKind::Parts => in_parts(&pairs(&whole)?),
+            BodyKind::Text(kind) => (kind.clone(), text()?.into_bytes()),
             BodyKind::Bytes(kind) => {
-                let bytes = BASE64_STANDARD.decode(text(&value)?);
+                let bytes = BASE64_STANDARD.decode(text()?);
                 (kind.clone(), bytes.map_err(|_| "the body is not base64".to_owned())?)
             }
         }))
     }
+
+    /// What is sent, as JSON, with every number as it was written.
+    fn whole(&self, arguments: &Arguments) -> Option<Json> {
+        match &self.shape {
+            Shape::Whole(field) => arguments.written(&field.argument).cloned(),
+            Shape::Members(fields) => {
+                let written = |field: &Field| arguments.written(&field.argument);
+                let members = fields.iter().map(|field| (field.name.as_str(), written(field)));
+                let members: Vec<(&str, &Json)> =
+                    members.filter_map(|(name, written)| Some((name, written?))).collect();
+                let is_needed = !members.is_empty() || self.need == Need::Required;
+                is_needed.then(|| compose::object(&members))
+            }
+        }
+    }
 }
 
 /// The names and values of a form. A list is the same name again and again, what is deeper is JSON.
-fn pairs(value: &Value) -> Result<Vec<(String, String)>, String> {
-    let members = value.as_object().ok_or("the body must be an object")?;
+fn pairs(whole: &Json) -> Result<Vec<(String, String)>, String> {
+    let members = object::members(whole).map_err(|_| "the body must be an object")?;
     let mut pairs = Vec::new();
-    for (name, value) in members {
-        let values = match value {
-            Value::Array(items) => items.iter().collect(),
-            Value::Null => Vec::new(),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![value],
+    for (name, written) in members {
+        let values = match written.as_bytes().first() {
+            Some(b'[') => object::items(&written).map_err(|error| error.to_string())?,
+            _ => vec![written],
         };
-        for value in values {
-            let text = plain(value).unwrap_or_else(|_| value.to_string());
+        for value in values.into_iter().filter(|value| value.as_bytes() != b"null") {
+            let text = value.read::<String>().unwrap_or_else(|_| value.as_str().to_owned());
             pairs.push((name.clone(), text));
         }
     }

@@ -1,7 +1,7 @@
 //! A document as a server: it is read on first use, each call is one request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use capstan_backend::plain::{Plain, PlainError};
@@ -12,12 +12,13 @@ use capstan_model::{CallError, Effect, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
 use futures::future::Shared;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
 
 use crate::answer::{answer, masked, refusal};
+use crate::arguments::Arguments;
 use crate::base::Base;
 use crate::document::Document;
 use crate::load::{Loaded, load};
@@ -43,11 +44,17 @@ type Link = Shared<BoxFuture<'static, Result<Arc<Known>, String>>>;
 struct Known {
     plain: Plain,
     base: Base,
-    operations: HashMap<String, Operation>,
+    offered: HashMap<String, Offered>,
     items: Arc<[Item]>,
     about: Arc<About>,
     /// What is not as it should be.
     lacking: Option<String>,
+}
+
+/// An operation, with what its calls are held to.
+struct Offered {
+    operation: Operation,
+    schema: OnceLock<Result<InputSchema, String>>,
 }
 
 // === impl OpenApiServer ===
@@ -97,18 +104,19 @@ impl OpenApiServer {
     async fn call(&self, ticket: &Ticket) -> Result<Answer, CallError> {
         let known = self.known().await?;
         let item = ticket.id().to_string();
-        let Some(operation) = known.operations.get(&ticket.id().item) else {
+        let Some(offered) = known.offered.get(&ticket.id().item) else {
             return Err(CallError::Unknown {
                 kind: ticket.kind(),
                 name: item,
                 nearest: Vec::new(),
             });
         };
+        let operation = &offered.operation;
         let invalid = |problem| CallError::InvalidArguments { item: item.clone(), problem };
         let given = object::get(ticket.params(), "arguments").unwrap_or_else(Json::empty_object);
-        check(operation, &given).map_err(invalid)?;
-        let arguments: Map<String, Value> =
-            given.read().map_err(|_| invalid("they are no object".to_owned()))?;
+        offered.check(&given).map_err(invalid)?;
+        let arguments =
+            Arguments::read(&given).map_err(|_| invalid("they are no object".to_owned()))?;
         let request = operation.request(&known.base, &arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = operation.name, "sending a request");
         let limit = self.settings.timeout;
@@ -209,11 +217,19 @@ impl Drop for OpenApiServer {
     }
 }
 
-/// Holds arguments to the schema that callers were given, so that nothing else can be sent.
-fn check(operation: &Operation, arguments: &Json) -> Result<(), String> {
-    let schema = Json::from_value(&operation.input_schema()).map_err(|error| error.to_string())?;
-    let schema = InputSchema::compile(&schema).map_err(|bad| bad.to_string())?;
-    schema.check(arguments).map_err(|misfit| misfit.to_string())
+// === impl Offered ===
+
+impl Offered {
+    /// Holds arguments to the schema that callers were given, so that nothing else can be sent.
+    fn check(&self, arguments: &Json) -> Result<(), String> {
+        let schema = self.schema.get_or_init(|| {
+            let schema = Json::from_value(&self.operation.input_schema());
+            let schema = schema.map_err(|error| error.to_string())?;
+            InputSchema::compile(&schema).map_err(|bad| bad.to_string())
+        });
+        let schema = schema.as_ref().map_err(Clone::clone)?;
+        schema.check(arguments).map_err(|misfit| misfit.to_string())
+    }
 }
 
 /// Reads the document.
@@ -251,9 +267,10 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
     let lacking =
         stale.or_else(|| left_out(&found)).or_else(|| keyless(&document, &settings, &base));
     let plain = Plain::new(base.address(), &settings.headers, &settings.secrets)?;
-    let operations = found.operations.into_iter().map(|one| (one.name.clone(), one)).collect();
+    let offer = |operation| Offered { operation, schema: OnceLock::new() };
+    let offered = found.operations.into_iter().map(|one| (one.name.clone(), offer(one))).collect();
     let about = Arc::new(about);
-    Ok(Arc::new(Known { plain, base, operations, items: items.into(), about, lacking }))
+    Ok(Arc::new(Known { plain, base, offered, items: items.into(), about, lacking }))
 }
 
 fn nothing(found: &Found) -> String {

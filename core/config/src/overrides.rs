@@ -29,10 +29,12 @@ pub type ToolOverrides = IndexMap<String, ToolOverride>;
 pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrides) {
     for (tool, other) in others {
         let settles = other.hidden || !other.pin.is_empty() || !other.hide_parameters.is_empty();
-        if !settles {
+        if !settles && other.name.is_none() {
             continue;
         }
         let own = own.entry(tool.clone()).or_default();
+        // A rule that denies may mean the tool by that name.
+        own.name = other.name.clone().or_else(|| own.name.take());
         own.hidden |= other.hidden;
         for (name, value) in &other.pin {
             own.default.shift_remove(name);

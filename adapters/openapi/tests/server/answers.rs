@@ -62,6 +62,15 @@ async fn what_comes_back_is_told_by_its_kind() {
 }
 
 #[tokio::test]
+async fn structured_content_keeps_every_digit() {
+    let long = r#"{"n":1.00000000000000000001,"id":12345678901234567890123}"#;
+    let scene =
+        Scene::with("harbour.yaml", |_| reply(200, "application/json", long), as_it_is).await;
+    let told = scene.call_text("harbour_getShip", &ship().to_string()).await.unwrap();
+    assert!(told.as_str().contains(&format!(r#""structuredContent":{long}"#)), "{told}");
+}
+
+#[tokio::test]
 async fn a_refusal_is_an_answer_with_its_status_and_words() {
     for status in [400, 401, 404, 429, 500, 503] {
         let text = reply(status, "application/json", r#"{"detail":"no hunter2hunter2"}"#);

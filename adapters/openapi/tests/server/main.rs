@@ -144,6 +144,17 @@ async fn bodies_are_written_as_the_document_says() {
     assert_eq!(sent.header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!(sent.body, "text=a%26b%3Dc%0D%0A&tags=x&tags=y%20z");
 
+    // No digit is lost on the way.
+    let long = r#"{"berth":"b","ship":"x","name":"n","sister":{"n":1.00000000000000000001}}"#;
+    let sent = scene.sends_text("putShip", long).await;
+    assert_eq!(sent.body, r#"{"name":"n","sister":{"n":1.00000000000000000001}}"#);
+    let long =
+        r#"{"berth":"b","ship":12345678901234567890123,"where":{"n":1.00000000000000000001}}"#;
+    let sent = scene.sends_text("harbour_getShip", long).await;
+    let query = "where=%7B%22n%22%3A1.00000000000000000001%7D";
+    let line = format!("GET /v1/berths/b/ships/12345678901234567890123?{query} HTTP/1.1");
+    assert_eq!(sent.line, line);
+
     let sent = scene.sends("addNote", json!({})).await;
     assert_eq!((sent.header("content-type"), sent.body.as_str()), (None, ""));
 

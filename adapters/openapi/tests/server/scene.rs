@@ -116,16 +116,27 @@ impl Scene {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CallError> {
+        let told = self.call_text(tool, &arguments.to_string()).await?;
+        Ok(told.read().unwrap())
+    }
+
+    /// The same for arguments and an answer as they are written.
+    pub(crate) async fn call_text(&self, tool: &str, arguments: &str) -> Result<Json, CallError> {
         let target = Target::tool(format!("s__{tool}"));
-        let arguments = Json::from_value(&arguments).unwrap();
+        let arguments = Json::parse(arguments.to_owned()).unwrap();
         let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
         let screened = self.hub.call(&self.hub.session(), call, Arc::new(Nobody)).await?;
-        Ok(screened.result().read().unwrap())
+        Ok(screened.result().clone())
     }
 
     /// What was sent for a call that must work.
     pub(crate) async fn sends(&self, tool: &str, arguments: Value) -> Sent {
-        let told = self.call(tool, arguments.clone()).await;
+        self.sends_text(tool, &arguments.to_string()).await
+    }
+
+    /// The same for arguments as they are written.
+    pub(crate) async fn sends_text(&self, tool: &str, arguments: &str) -> Sent {
+        let told = self.call_text(tool, arguments).await;
         assert!(told.is_ok(), "{tool} {arguments}: {told:?}");
         self.web.last()
     }
