@@ -12,7 +12,7 @@ use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
     is_secret_name, mask_arguments, mask_url,
 };
-use capstan_hub::catalog::{Catalog, Names};
+use capstan_hub::catalog::Names;
 use capstan_hub::ports::{AuditLog, Backend, Changes, Clock, Listener};
 use capstan_hub::{Absent, Check, Entry, Hub, Keep, Limits};
 use capstan_model::secret::MASK;
@@ -21,6 +21,7 @@ use capstan_policy::{command, environment};
 
 use crate::clock::SystemClock;
 use crate::command_line;
+use crate::openapi;
 use crate::policy;
 use crate::world::World;
 
@@ -60,7 +61,7 @@ pub(crate) fn hub(
         clock,
         limits: limits(loaded),
         rates: crate::rates::of(config),
-        catalog: Catalog { names: names(config), ..Catalog::default() },
+        catalog: crate::overrides::catalog(config, names(config)),
         open_questions: Arc::default(),
         changes,
         approvals: Arc::default(),
@@ -150,10 +151,10 @@ impl Assembly<'_> {
                 let max_answer = self.config.screen.max_answer;
                 command_line::server(settings, cli, self.world.cache(), max_answer)
             }
-            Kind::OpenApi(_) => {
-                let kind = server.kind.as_str();
-                let reason = format!("this version does not speak `{kind}`");
-                absent(ServerState::Failed(reason))
+            Kind::OpenApi(document) => {
+                let (cache, max_answer) = (self.world.cache(), self.config.screen.max_answer);
+                let around = openapi::Around { cache, max_answer, url_secrets };
+                openapi::server(entry, server, document, &around)
             }
         }
     }

@@ -5,6 +5,8 @@ mod clock;
 mod logs;
 mod assemble;
 mod command_line;
+mod openapi;
+mod overrides;
 mod policy;
 mod rates;
 mod registries;

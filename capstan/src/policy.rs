@@ -31,7 +31,10 @@ pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
         }
         for (server, list) in &gathered.lists {
             let id = |name: &String| ItemId { server: server.clone(), item: name.clone() };
-            items.extend(list.iter().map(|item| id(&item.name)));
+            for item in list.iter().map(|item| id(&item.name)) {
+                items.extend(hub.policy.new_name(&item));
+                items.push(item);
+            }
         }
         if hub.policy.unmatched(&items).is_empty() {
             return;
@@ -68,11 +71,16 @@ pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
 }
 
 fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPattern> {
+    let tools = || server.tools.iter();
+    let hidden = tools().filter(|(_, tool)| tool.hidden).map(|(name, _)| name.clone());
+    let hide: Vec<String> = server.hide.iter().cloned().chain(hidden).collect();
+    let renamed = tools().filter_map(|(own, tool)| Some((own.clone(), tool.name.clone()?)));
     Ok(ServerPolicy {
         display: entry.display.clone(),
         trust: server.trust,
-        exposure: Exposure::new(server.expose.as_deref(), &server.hide)?,
+        exposure: Exposure::new(server.expose.as_deref(), &hide)?,
         effects: EffectRules::new(&server.effect.read, &server.effect.write)?,
+        new_names: renamed.collect(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use capstan_model::ServerName;
+use capstan_model::{Secret, ServerName};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use reqwest::redirect::Policy;
@@ -25,6 +25,7 @@ use crate::inbound::{Asked, Changed, Inbound};
 use crate::link::Opening;
 use crate::listing::Lists;
 use crate::local::Place;
+use crate::mask::Masker;
 use crate::reach::{AGENT, Reach};
 use crate::session::Session;
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
@@ -52,11 +53,11 @@ pub(crate) struct Connector {
 }
 
 /// Where a server on the web is.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    url: Url,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) url: Url,
     /// The socket that leads there, for one on this machine.
-    socket: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
 }
 
 /// One of the two transports over HTTP.
@@ -240,14 +241,7 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
-    // Whoever asks for compression needs somebody who undoes it.
-    let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
-    let local = address.local().filter(|_| settings.headers.iter().all(is_plain));
-    let reach = match local {
-        Some(local) => local,
-        None => Reach::Far(client(&address)?),
-    };
-    Web::new(reach, address.url, &settings.headers, Arc::clone(&watched.masker))
+    address.web(&settings.headers, Arc::clone(&watched.masker))
 }
 
 /// The client through which every request to an address on another machine leaves.
@@ -278,7 +272,22 @@ fn is_loopback(url: &Url) -> bool {
 // === impl Address ===
 
 impl Address {
-    fn parse(text: &str) -> Result<Self, String> {
+    /// The way there, on which these headers are sent.
+    pub(crate) fn web(
+        &self,
+        headers: &[(String, Secret<String>)],
+        masker: Arc<Masker>,
+    ) -> Result<Web, String> {
+        // Whoever asks for compression needs somebody who undoes it.
+        let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
+        let reach = match self.local().filter(|_| headers.iter().all(is_plain)) {
+            Some(local) => local,
+            None => Reach::Far(client(self)?),
+        };
+        Web::new(reach, self.url.clone(), headers, masker)
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (url, socket) = match text.strip_prefix("unix://") {
             Some(rest) => {
                 let (socket, path) = rest.split_once(":/").unwrap_or((rest, ""));

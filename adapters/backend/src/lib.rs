@@ -7,7 +7,7 @@
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
 //! revision of the protocol it speaks, `session` speaks it (`listing`, `errand` and `input` are parts
 //! of that), `connect` puts all that together, and `server` keeps one alive and implements the hub's
-//! port. [`once`] runs a program that does not speak MCP at all, and reads what it prints.
+//! port. [`plain`] speaks to servers on the web that do not speak MCP, and [`once`] runs a program that does not speak MCP at all, and reads what it prints.
 
 pub mod settings;
 pub mod keeper;
@@ -40,6 +40,7 @@ mod connect;
 mod backoff;
 mod wanted;
 mod server;
+pub mod plain;
 pub mod once;
 
 pub use server::Server;

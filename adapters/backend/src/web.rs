@@ -127,7 +127,7 @@ impl Web {
     }
 
     /// Sends, and sends again where the server says so.
-    async fn follow(&self, mut order: Order) -> Result<Response, WebError> {
+    pub(crate) async fn follow(&self, mut order: Order) -> Result<Response, WebError> {
         for _ in 0..=MAX_HOPS {
             let (method, body) = (order.method.clone(), order.body.clone());
             let sending = self.reach.send(method, &order.url, self.merged(&order.headers), body);
@@ -226,7 +226,11 @@ impl Web {
     }
 
     /// The beginning of a body, and whether that is all of it.
-    async fn read(&self, mut from: Incoming, limit: usize) -> Result<(Bytes, bool), WebError> {
+    pub(crate) async fn read(
+        &self,
+        mut from: Incoming,
+        limit: usize,
+    ) -> Result<(Bytes, bool), WebError> {
         let lost = |error| WebError::Lost(self.reason(error));
         let length = from.length().and_then(|length| usize::try_from(length).ok());
         let Some(first) = from.chunk().await.map_err(lost)? else {

@@ -26,6 +26,8 @@ mod secrets;
 mod logs;
 mod packages;
 mod programs;
+mod openapi;
+mod overrides;
 mod audit;
 mod doctor;
 mod engines;

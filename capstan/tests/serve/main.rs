@@ -14,6 +14,7 @@ mod http;
 mod access;
 mod ending;
 mod servers;
+mod overrides;
 mod telemetry;
 mod trail;
 mod verdicts;

@@ -116,6 +116,7 @@ pub fn reference() -> String {
     }
     rules(&mut page, &schema);
     rates(&mut page, &schema);
+    forms(&mut page, &schema);
     variables(&mut page);
     refused(&mut page);
     page
@@ -183,6 +184,27 @@ fn rates(page: &mut String, schema: &Value) {
          call.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
     );
     rows(page, "", "rate", at(schema, "/properties/tools/properties/rates/items"));
+}
+
+/// The keys of a server that have more than one form.
+fn forms(page: &mut String, schema: &Value) {
+    let server = "/properties/servers/additionalProperties/properties";
+    for (title, key, form) in [
+        (
+            "OpenAPI documents\n\n`openapi` is a document alone, or a table of these keys.",
+            "openapi",
+            "1",
+        ),
+        (
+            "Tools\n\nEach `[servers.NAME.tools.TOOL]` is a table of these keys.",
+            "tools",
+            "0/additionalProperties",
+        ),
+    ] {
+        let _ = writeln!(page, "\n## {title}\n");
+        page.push_str("| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n");
+        rows(page, "", key, at(schema, &format!("{server}/{key}/anyOf/{form}")));
+    }
 }
 
 fn variables(page: &mut String) {

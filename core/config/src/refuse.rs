@@ -46,8 +46,6 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Server, "login", "a login", &["off"]),
     refuse(In::Server, "headers_helper", "headers made by a command", &[]),
     refuse(In::Server, "sandbox", "confining the server's process", &["false", "off"]),
-    // A list of tools describes those of a command-line program, and is read.
-    refuse(In::Server, "tools", "changing what tools look like", &[]),
     warn(In::Server, "always_load", NOT_YET),
     warn(In::Server, "start", ONLY_SERVE),
     warn(In::Server, "idle_timeout", ONLY_SERVE),
@@ -98,7 +96,6 @@ impl Row {
     pub(crate) fn in_schema(&self) -> bool {
         matches!(self.consequence, Consequence::Warn(_)) && self.table == In::Server
             || self.key == "oauth"
-            || (self.table == In::Server && self.key == "tools")
     }
 
     fn is_harmless(&self, node: &Node) -> bool {
@@ -109,8 +106,7 @@ impl Row {
             Value::Table(table) => {
                 table.get("enabled").and_then(|entry| entry.node.as_bool()) == Some(false)
             }
-            Value::List(_) => self.table == In::Server && self.key == "tools",
-            Value::Number(_) | Value::Moment(_) | Value::Null => false,
+            Value::List(_) | Value::Number(_) | Value::Moment(_) | Value::Null => false,
         }
     }
 }

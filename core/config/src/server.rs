@@ -7,9 +7,12 @@ use capstan_model::{Naming, Secret, ServerName, Trust};
 use indexmap::IndexMap;
 
 use crate::mask::mask_url;
+use crate::overrides::{self, ToolOverrides};
 use crate::problem::Problem;
 use crate::rule::Rules;
 use crate::source::{Origin, Scope};
+
+pub use crate::openapi::OpenApi;
 
 /// How long a server has for an answer, unless it says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
@@ -82,6 +85,8 @@ pub struct Server {
     pub oauth: OAuth,
     /// How its tools and prompts are called towards clients and models.
     pub naming: Naming,
+    /// How single tools are shown and called.
+    pub tools: ToolOverrides,
 }
 
 /// Which tools a server may have.
@@ -170,15 +175,6 @@ pub struct Preset {
     pub description: Option<String>,
     /// What it takes, as a JSON schema of an object.
     pub input_schema: Option<serde_json::Value>,
-}
-
-/// An OpenAPI document used as a server.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OpenApi {
-    /// The document: a file or an address.
-    pub document: String,
-    /// Headers sent with every request.
-    pub headers: IndexMap<String, Secret<String>>,
 }
 
 /// When a server is started.
@@ -279,6 +275,10 @@ impl ServerEntry {
             let used = program.only.get_or_insert_with(|| only.clone());
             used.retain(|subcommand| only.contains(subcommand));
         }
+        if let (Kind::OpenApi(own), Kind::OpenApi(replaced)) = (&mut server.kind, &replaced.kind) {
+            own.keep_restrictions_of(replaced);
+        }
+        overrides::keep_restrictions_of(&mut server.tools, &replaced.tools);
         if replaced.trust == Trust::Sandboxed {
             server.trust = Trust::Sandboxed;
         }
@@ -300,7 +300,7 @@ impl Kind {
     }
 }
 
-// Arguments and addresses may carry secrets, so these three do not show them as they are.
+// Arguments and addresses may carry secrets, so these do not show them as they are.
 
 // === impl Program ===
 
@@ -325,17 +325,6 @@ impl fmt::Debug for Remote {
             .field("url", &url)
             .field("headers", &self.headers)
             .field("fallback", &self.fallback)
-            .finish()
-    }
-}
-
-// === impl OpenApi ===
-
-impl fmt::Debug for OpenApi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenApi")
-            .field("document", &mask_url(&self.document))
-            .field("headers", &self.headers)
             .finish()
     }
 }

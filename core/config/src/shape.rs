@@ -6,6 +6,8 @@
 
 mod audit;
 mod gateway;
+mod openapi;
+mod overrides;
 mod rates;
 
 use indexmap::IndexMap;
@@ -14,6 +16,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::shape_access::{Access, Authorization};
 use audit::Audit;
 use gateway::Gateway;
+use openapi::OpenApi;
+use overrides::ServerTools;
 use rates::Rate;
 
 /// A configuration file of Capstan.
@@ -63,7 +67,7 @@ pub(crate) struct Server {
     /// Headers sent with every request.
     headers: IndexMap<String, String>,
     /// An OpenAPI document, as a file or an address; each operation becomes a tool.
-    openapi: String,
+    openapi: OpenApi,
     /// Whether `command` is an ordinary command-line program whose subcommands become tools.
     #[schemars(extend("default" = false))]
     cli: bool,
@@ -75,8 +79,8 @@ pub(crate) struct Server {
     cli_depth: u32,
     /// The only subcommands that may be used, each by its words: `"get"`, `"remote add"`.
     cli_only: Vec<String>,
-    /// The tools of a command-line program, given instead of found in its help.
-    tools: Vec<Preset>,
+    /// By the name that the server gives a tool: how it is shown and called. As a list: the tools of a command-line program, given instead of found in its help.
+    tools: ServerTools,
     /// Whether logins are attempted: nothing but `auto` and `off` works in this version.
     #[schemars(extend("default" = "auto"))]
     oauth: OAuth,

@@ -132,6 +132,7 @@ fn the_kind_follows_from_the_keys() {
         ("url = \"https://h/mcp\"", "http"),
         ("url = \"https://h/sse\"\ntype = \"sse\"", "sse"),
         ("openapi = \"api.json\"", "openapi"),
+        ("openapi = { document = \"api.json\", tags = [\"a\"] }", "openapi"),
     ] {
         assert_eq!(server(&format!("[servers.x]\n{text}")).kind.as_str(), kind, "{text}");
     }
@@ -154,6 +155,19 @@ fn an_entry_that_contradicts_itself_is_refused() {
         "command = \"run\"\nheaders = { A = \"b\" }",
         "command = \"run\"\ncli_only = [\"get\"]",
         "command = \"run\"\nargs = \"a b\"",
+        "openapi = \"a\"\nurl = \"https://h\"",
+        "openapi = 1",
+        "openapi = {}",
+        "openapi = { document = \"a\", base_url = \"nowhere\" }",
+        "openapi = { document = \"a\", only = \"x\" }",
+        "openapi = { document = \"a\", include = [\"x\"] }",
+        "openapi = \"a\"\nargs = [\"x\"]",
+        "command = \"run\"\ntools = true",
+        "command = \"run\"\ntools = { a = \"b\" }",
+        "command = \"run\"\ntools = { a = { hide = true } }",
+        "command = \"run\"\ntools = { a = { name = \"b c\" } }",
+        "command = \"run\"\ntools = { a = { pin = 1 } }",
+        "command = \"run\"\ntools = { a = { pin = { x = 1 }, default = { x = 2 } } }",
         "command = \"run\"\nargs = [1]",
         "command = \"run\"\nenv = { PORT = 80 }",
         "command = \"run\"\nenv = { \"A=B\" = \"c\" }",
@@ -195,7 +209,6 @@ fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
         "headers_helper = \"cmd\"",
         "sandbox = { network = false }",
         "sandbox = true",
-        "tools = { a = { hide = true } }",
     ] {
         let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
         assert!(errors[0].message.contains("does not enforce"), "{key}: {errors:?}");
@@ -317,4 +330,41 @@ fn no_secret_is_in_the_debug_output() {
     let loaded = load_text(text);
     assert_eq!(loaded.problems, []);
     assert!(!format!("{loaded:?}").contains("s3cret"), "{loaded:?}");
+}
+
+#[test]
+fn an_openapi_document_is_read_alone_or_with_more() {
+    let openapi = |text: &str| match server(&format!("[servers.x]\n{text}")).kind {
+        Kind::OpenApi(openapi) => openapi,
+        Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) | Kind::Cli(_) => panic!("{text}"),
+    };
+    let alone = openapi("openapi = \"api.json\"\nheaders = { X-Key = \"k\" }");
+    assert_eq!((alone.document.as_str(), alone.headers.len()), ("api.json", 1));
+    assert_eq!((alone.base_url, alone.tags, alone.only), (None, None, None));
+    let more = openapi(
+        "[servers.x.openapi]\ndocument = \"https://h/api\"\nbase_url = \"https://h/v1\"\n\
+         tags = [\"a\"]\nonly = [\"GET /pets/{id}\"]\nexcept = [\"delete*\"]",
+    );
+    assert_eq!(more.base_url.as_deref(), Some("https://h/v1"));
+    assert_eq!(more.tags.unwrap(), ["a"]);
+    assert_eq!(
+        (more.only.unwrap(), more.except),
+        (vec!["GET /pets/{id}".to_owned()], vec!["delete*".to_owned()])
+    );
+}
+
+#[test]
+fn overrides_of_tools_are_read_for_every_kind() {
+    let x = server(
+        "[servers.x]\ncommand = \"run\"\n[servers.x.tools.list_issues]\nname = \"issues\"\n\
+         title = \"Issues\"\ndescription = \"All.\"\ndefault = { limit = 20 }\n\
+         pin = { team = \"core\", deep = { a = [1, true] } }\nhide_parameters = [\"cursor\"]\n\
+         [servers.x.tools.drop]\nhidden = true",
+    );
+    let issues = &x.tools["list_issues"];
+    assert_eq!(issues.name.as_deref(), Some("issues"));
+    assert_eq!(issues.default["limit"], 20);
+    assert_eq!(issues.pin["deep"]["a"][1], true);
+    assert_eq!(issues.hide_parameters, ["cursor"]);
+    assert!(!issues.hidden && x.tools["drop"].hidden);
 }

@@ -85,7 +85,7 @@ fn what_is_no_subcommand_and_no_tool_is_refused() {
         "tools = [{ name = \"a\", args = [\"\\u0000\"] }]",
         "tools = [{ name = \"a\", more = 1 }]",
         "tools = [{ name = \"a\" }, { name = \"a\" }]",
-        "tools = { a = {} }",
+        "tools = { a = 1 }",
     ] {
         let text = format!("[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n{keys}");
         let loaded = load_files(&[(Scope::User, &text)]);

@@ -146,7 +146,9 @@ impl Rate {
         }
         let server = hub.policy.servers.get(&id.server);
         let display = server.map_or(id.server.as_str(), |server| server.display.as_str());
-        let (names, arguments) = (spellings(id, display), call.arguments());
+        let (mut names, arguments) = (spellings(id, display), call.arguments());
+        let new = hub.policy.new_name(id);
+        names.extend(new.into_iter().flat_map(|new| spellings(&new, display)));
         let arguments = Arguments::These(&arguments);
         // As for a rule that denies: in doubt it is meant.
         self.tools.iter().any(|pattern| pattern.matches(&names, arguments, Verdict::Deny))

@@ -129,7 +129,8 @@ impl Door {
 /// A server is known by its slug and by the name that the operator gave it; slugs come first.
 pub fn id_among(policy: &Policy, name: &str) -> Option<ItemId> {
     let by_slug = ItemId::resolve(name, policy.servers.keys());
-    by_slug.or_else(|| id_by_display(policy, name, &|_| true))
+    let id = by_slug.or_else(|| id_by_display(policy, name, &|_| true));
+    id.map(|id| policy.own_name(id))
 }
 
 /// The item that is spelled with the display name of a server that is `known`.

@@ -47,6 +47,8 @@ pub struct ServerPolicy {
     pub exposure: Exposure,
     /// The operator's word on what tools do.
     pub effects: EffectRules,
+    /// What the operator calls tools, by their own names.
+    pub new_names: HashMap<String, String>,
 }
 
 /// A call as the policy sees it.
@@ -87,6 +89,10 @@ type Look<'a> = &'a mut dyn FnMut(&'static str, &dyn fmt::Display, Option<Verdic
 impl Policy {
     /// Decides on a call.
     pub fn decide(&self, asked: &Asked<'_>) -> Ruling {
+        self.or_by_new_name(asked, self.by_own_name(asked))
+    }
+
+    fn by_own_name(&self, asked: &Asked<'_>) -> Ruling {
         let names = self.names(asked.id);
         let refused = self.exposure(asked, &names, &mut |_, _, _| {});
         if let Some(ruling) = refused.or_else(|| self.refused_by_access(asked, &names)) {
@@ -130,7 +136,12 @@ impl Policy {
         let ruling = self.walk(asked, &mut |engine, rule, verdict| {
             steps.push(Step { engine, rule: rule.to_string(), verdict });
         });
-        (ruling, steps)
+        let strictest = self.or_by_new_name(asked, ruling.clone());
+        if strictest != ruling {
+            let Ruling { verdict, rule, .. } = strictest.clone();
+            steps.push(Step { engine: "permissions", rule, verdict: Some(verdict) });
+        }
+        (strictest, steps)
     }
 
     /// What an item of `server` does, judged by its definition.
@@ -185,6 +196,12 @@ impl Policy {
             return ruling;
         }
         self.look_at_each(&asked.question(&names), asked.fallback, look).strictest()
+    }
+
+    /// What tool policy, authorization and permissions say of an item that has these names.
+    pub(crate) fn question_by(&self, asked: &Asked<'_>, names: &[String]) -> Ruling {
+        let question = Question { names, ..asked.question(&[]) };
+        self.look_at_each(&question, asked.fallback, &mut |_, _, _| {}).strictest()
     }
 
     /// What tool policy and authorization say, and what permissions do.

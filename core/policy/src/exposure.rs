@@ -45,8 +45,8 @@ impl Exposure {
 
     /// Whether the tool with these spellings is offered by a server that is believed this far.
     pub fn of(&self, names: &[String], trust: Trust) -> Offered {
-        if let Some(hidden) = self.hide.find(names) {
-            return Offered::No(format!("hide: {}", hidden.as_str()));
+        if let hidden @ Offered::No(_) = self.hides(names) {
+            return hidden;
         }
         match (&self.expose, trust) {
             (Some(patterns), _) if patterns.find(names).is_some() => Offered::Yes,
@@ -55,6 +55,14 @@ impl Exposure {
                 Offered::No("trust: sandboxed, and there is no `expose` list".to_owned())
             }
             (None, Trust::Trusted | Trust::Untrusted) => Offered::Yes,
+        }
+    }
+
+    /// Whether a line hides the tool with these spellings.
+    pub(crate) fn hides(&self, names: &[String]) -> Offered {
+        match self.hide.find(names) {
+            Some(hidden) => Offered::No(format!("hide: {}", hidden.as_str())),
+            None => Offered::Yes,
         }
     }
 

@@ -20,6 +20,7 @@ mod index;
 pub mod decide;
 mod conditional;
 mod unmatched;
+mod alias;
 pub mod command;
 pub mod environment;
 pub mod redact;

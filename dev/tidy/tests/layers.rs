@@ -7,7 +7,7 @@ use capstan_tidy::tree;
 const CORE: &[&str] =
     &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
 
-/// The same, and what starts processes.
+/// The same, and what starts processes and sends requests.
 const CORE_AND_SPAWN: &[&str] = &[
     "capstan-model",
     "capstan-wire",
@@ -28,8 +28,8 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("core", "hub")) => {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
-        // Programs are started in one place, and it is the backend's.
-        Some(("adapters", "command")) => Layer::Only(CORE_AND_SPAWN),
+        // Programs are started and requests leave in one place, and it is the backend's.
+        Some(("adapters", "command" | "openapi")) => Layer::Only(CORE_AND_SPAWN),
         Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
         None if folder == "demo" => Layer::Only(&["capstan-wire"]),
         None if folder == "bench" => Layer::Measures,
@@ -102,6 +102,8 @@ fn the_layers_refuse_every_way_around_them() {
         ("adapters/audit", "capstan-backend", Normal),
         ("adapters/backend", "capstan-command", Normal),
         ("adapters/command", "capstan-files", Normal),
+        ("adapters/backend", "capstan-openapi", Normal),
+        ("adapters/openapi", "capstan-command", Normal),
         ("fronts/cli", "capstan-command", Normal),
         ("adapters/audit", "capstan-cli", Dev),
         ("adapters/backend", "capstan-testkit", Normal),

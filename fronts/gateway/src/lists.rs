@@ -169,6 +169,13 @@ impl Gateway {
             }
         }
         for (server, item) in self.hub.visible_items(gathered, kind, caller) {
+            let changed = (kind == Kind::Tool).then(|| {
+                let id = ItemId { server: server.clone(), item: item.name.clone() };
+                self.hub.catalog.overrides.shown(&id)
+            });
+            let changed = changed.flatten();
+            let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
+            let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
             let shown = match (view, kind) {
                 (View::All, Kind::Tool | Kind::Prompt) => {
                     let id = ItemId { server: server.clone(), item: item.name.clone() };
@@ -178,17 +185,17 @@ impl Gateway {
                 (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
                     format!("{MAPPED}{server}/{}", item.name)
                 }
-                (View::All, Kind::Resource) | (View::One(_), _) => item.name.clone(),
+                (View::All, Kind::Resource) | (View::One(_), _) => own.clone(),
             };
             if kind == Kind::Resource {
                 owners.insert(shown.clone(), (server.clone(), item.name.clone()));
             }
-            if shown == item.name {
-                pages.push(&item.definition);
+            if shown == *own {
+                pages.push(definition);
             } else {
                 let name = compose::string(&shown);
-                let renamed = object::with_member(&item.definition, listing.name_key(), &name);
-                pages.push(&renamed.unwrap_or_else(|_| item.definition.clone()));
+                let renamed = object::with_member(definition, listing.name_key(), &name);
+                pages.push(&renamed.unwrap_or_else(|_| definition.clone()));
             }
         }
         let until = self.hub.rules_change_at();

@@ -12,7 +12,7 @@ use crate::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
 use crate::tree::Text;
 use crate::url;
 
-use super::preset;
+use super::{openapi, preset};
 
 /// The kind of a server together with its target as it may be shown.
 pub(super) struct Reached {
@@ -93,10 +93,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
             Some(Reached { kind: Kind::Sse(remote), target })
         }
         What::OpenApi => {
-            let document = fields.text("openapi")?;
-            let target = mask_url(document.shown());
-            let kind = OpenApi { document: document.value.clone(), headers: headers(fields) };
-            Some(Reached { kind: Kind::OpenApi(kind), target })
+            let (document, target) = openapi::read(fields)?;
+            let kind = Kind::OpenApi(OpenApi { headers: headers(fields), ..document });
+            Some(Reached { kind, target })
         }
     }
 }

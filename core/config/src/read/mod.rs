@@ -2,6 +2,8 @@
 
 pub(crate) mod file;
 pub(crate) mod server;
+mod openapi;
+mod overrides;
 mod preset;
 mod kind;
 mod access;

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 16;
 /// Reads the list of tools, where there is one.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
     let key = fields.key("tools");
-    // Anything else under this key is refused already.
+    // A table under this key means something else.
     let Some(nodes) = fields.peek("tools").and_then(|entry| entry.node.as_list()) else {
         return Vec::new();
     };
@@ -67,7 +67,7 @@ fn one(mut fields: Fields<'_, '_>) -> Option<Preset> {
 }
 
 /// A value of a file as JSON.
-fn json(node: &Node, depth: usize) -> JsonValue {
+pub(super) fn json(node: &Node, depth: usize) -> JsonValue {
     if depth > MAX_DEPTH {
         return JsonValue::Null;
     }

@@ -20,7 +20,7 @@ use crate::show;
 use crate::tree::Table;
 use crate::units;
 
-use super::kind;
+use super::{kind, overrides};
 
 /// Names that are also words of the command line; such a server is harder to talk about.
 const COMMAND_WORDS: &[&str] = &[
@@ -141,6 +141,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let roots = fields.strings("roots").unwrap_or_default();
     let protocol = fields.word("protocol", PROTOCOLS).unwrap_or_default();
     let naming = fields.word("naming", NAMINGS).unwrap_or_default();
+    let tools = overrides::read(&mut fields);
     // What else the key may say is refused above.
     let oauth = match fields.peek("oauth").and_then(|entry| entry.node.as_text()) {
         Some("off") => OAuth::Off,
@@ -176,6 +177,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         protocol,
         oauth,
         naming,
+        tools,
     })
 }
 

@@ -10,6 +10,7 @@ mod instructions;
 mod mismatch;
 mod names;
 mod naming;
+mod overrides;
 mod provider;
 mod public;
 mod template;
@@ -29,9 +30,12 @@ pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use names::Names;
 pub use naming::{Alphabet, MAX_NAME, NameTable};
+pub use overrides::{Override, Overrides, Shown};
 pub use provider::{Provider, Unfit};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
+
+use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::{Arguments, Asked};
@@ -50,6 +54,8 @@ pub struct Catalog {
     pub schemas: Schemas,
     /// What is known of items.
     pub facts: Facts,
+    /// What the operator changes about tools. The names know of it too.
+    pub overrides: Arc<Overrides>,
 }
 
 impl Hub {
@@ -121,7 +127,10 @@ impl Hub {
     pub(crate) fn tool_view(&self, server: &ServerName, item: &Item) -> ToolView {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &item.definition);
-        ToolView::new(id, effect, &item.definition)
+        match self.catalog.overrides.shown(&id) {
+            Some(shown) => ToolView::new(id, shown.name.clone(), effect, &shown.definition),
+            None => ToolView::new(id, item.name.clone(), effect, &item.definition),
+        }
     }
 
     fn permitted_tools<'a>(
@@ -131,10 +140,10 @@ impl Hub {
     ) -> impl Iterator<Item = ToolView> + 'a {
         let listed =
             move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, caller);
-        let views = gathered
-            .lists
-            .iter()
-            .flat_map(|(server, items)| items.iter().map(|item| self.tool_view(server, item)));
+        let views = gathered.lists.iter().flat_map(move |(server, items)| {
+            self.catalog.overrides.learn(server, items);
+            items.iter().map(move |item| self.tool_view(server, item))
+        });
         views.filter(listed)
     }
 

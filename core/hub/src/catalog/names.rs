@@ -7,12 +7,14 @@ use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, Kind, Naming, ServerName};
 
 use super::naming::{Alphabet, HEAD, NameTable};
+use super::overrides::Overrides;
 use crate::ports::Item;
 
 /// The names of tools and prompts, in each alphabet that somebody asked for.
 #[derive(Debug, Default)]
 pub struct Names {
     servers: HashMap<ServerName, Naming>,
+    overrides: Arc<Overrides>,
     tables: Mutex<HashMap<(Kind, Alphabet), Table>>,
 }
 
@@ -28,11 +30,21 @@ struct Table {
 impl Names {
     /// Names for these servers; one that is not among them has its items prefixed.
     pub fn new(servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
-        Self { servers: servers.into_iter().collect(), tables: Mutex::default() }
+        Self { servers: servers.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same, where tools are called as the operator says.
+    #[must_use]
+    pub fn with(self, overrides: Arc<Overrides>) -> Self {
+        Self { overrides, ..self }
     }
 
     /// Takes in what a server lists now. Of several servers the first one chooses first.
     pub fn learn(&self, kind: Kind, alphabet: Alphabet, server: &ServerName, items: &Arc<[Item]>) {
+        let overlay = match kind {
+            Kind::Tool => self.overrides.learn(server, items),
+            Kind::Resource | Kind::Prompt => None,
+        };
         let mut tables = self.tables();
         let table = tables
             .entry((kind, alphabet))
@@ -40,7 +52,8 @@ impl Names {
         if table.lists.get(server).is_some_and(|known| Arc::ptr_eq(known, items)) {
             return;
         }
-        table.names.update(server, self.naming(server), super::names(items));
+        let shown = |own| (own, overlay.as_ref().map_or(own, |overlay| overlay.name(own)));
+        table.names.update_shown(server, self.naming(server), super::names(items).map(shown));
         table.lists.insert(server.clone(), Arc::clone(items));
         drop(tables);
     }

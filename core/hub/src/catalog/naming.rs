@@ -1,6 +1,6 @@
 //! Names that models and clients accept: clean, short, unique, and bound for as long as they are known.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -107,7 +107,18 @@ impl NameTable {
         naming: Naming,
         items: impl IntoIterator<Item = &'a str>,
     ) {
-        let items: BTreeSet<&str> = items.into_iter().collect();
+        self.update_shown(server, naming, items.into_iter().map(|item| (item, item)));
+    }
+
+    /// The same, with what each item is to be called beside its own name.
+    pub fn update_shown<'a>(
+        &mut self,
+        server: &ServerName,
+        naming: Naming,
+        shown: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) {
+        let shown: BTreeMap<&str, &str> = shown.into_iter().collect();
+        let items: BTreeSet<&str> = shown.keys().copied().collect();
         let server = match self.by_server.get_key_value(server) {
             Some((known, _)) => Arc::clone(known),
             None => Arc::new(server.clone()),
@@ -117,8 +128,11 @@ impl NameTable {
             self.by_name.remove(&name);
         }
         let new = items.into_iter().filter(|item| !theirs.names.contains_key(*item));
-        let mut new: Vec<Wishes> =
-            new.map(|item| Wishes::new(&server, naming, item, self.alphabet)).collect();
+        let mut new: Vec<Wishes> = new
+            .map(|item| {
+                Wishes::new(&server, naming, (item, shown.get(item).copied()), self.alphabet)
+            })
+            .collect();
         // Names that need no change come first, so that an id means the item that it spells.
         new.sort_by_key(|wishes| wishes.changed);
         for wishes in new {
@@ -172,15 +186,21 @@ struct Wishes<'a> {
 // === impl Wishes ===
 
 impl<'a> Wishes<'a> {
-    fn new(server: &ServerName, naming: Naming, item: &'a str, alphabet: Alphabet) -> Self {
-        let prefixed = format!("{server}{SEPARATOR}{item}");
+    fn new(
+        server: &ServerName,
+        naming: Naming,
+        (item, shown): (&'a str, Option<&str>),
+        alphabet: Alphabet,
+    ) -> Self {
+        let shown = shown.unwrap_or(item);
+        let prefixed = format!("{server}{SEPARATOR}{shown}");
         let wanted = match naming {
             Naming::Mcp => vec![format!("{FOREIGN_PREFIX}{prefixed}")],
-            Naming::Bare if is_distinct(&alphabet.spell(item)) => vec![item.to_owned(), prefixed],
+            Naming::Bare if is_distinct(&alphabet.spell(shown)) => vec![shown.to_owned(), prefixed],
             Naming::Prefixed | Naming::Bare => vec![prefixed],
         };
         let names: Vec<String> = wanted.iter().map(|text| shorten(alphabet.spell(text))).collect();
-        let changed = names.first() != wanted.first();
+        let changed = names.first() != wanted.first() || shown != item;
         Self { item, names, changed }
     }
 

@@ -13,13 +13,15 @@ const BYTES_PER_TOKEN: usize = 4;
 pub struct ToolView {
     /// Its server and its own name.
     pub id: ItemId,
-    /// What its server says it does.
+    /// What it is called, which is its own name unless the operator has chosen another.
+    pub name: String,
+    /// What it is said to do.
     pub description: String,
     /// What it does to the world.
     pub effect: Effect,
     /// About how many tokens its definition costs a model.
     pub tokens: usize,
-    /// The whole definition, as the server wrote it.
+    /// The whole definition, as the server wrote it or the operator changed it.
     pub definition: Json,
 }
 
@@ -27,15 +29,21 @@ pub struct ToolView {
 
 impl ToolView {
     /// A tool that does this.
-    pub(super) fn new(id: ItemId, effect: Effect, definition: &Json) -> Self {
+    pub(super) fn new(id: ItemId, name: String, effect: Effect, definition: &Json) -> Self {
         let definition = definition.clone();
         Self {
             effect,
             description: object::get_string(&definition, "description").unwrap_or_default(),
             tokens: definition.len().div_ceil(BYTES_PER_TOKEN),
             id,
+            name,
             definition,
         }
+    }
+
+    /// Its id by the name that it is called.
+    pub fn shown_id(&self) -> ItemId {
+        ItemId { server: self.id.server.clone(), item: self.name.clone() }
     }
 
     /// The schema of its arguments, as the server wrote it.

@@ -29,6 +29,7 @@ mod errand;
 mod record;
 
 pub(crate) use permit::fallback;
+pub(crate) use resolve::nearest;
 
 pub use admit::Ticket;
 pub use attempt::Attempt;

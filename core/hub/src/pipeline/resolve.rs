@@ -96,6 +96,7 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         Some(fact) => fact.effect,
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
+    let call = settled(hub, &id, effect, call)?;
     // Programs are given schemas as they are, and make of them what they can.
     match (call.target.kind, call.caller.front, check) {
         (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
@@ -109,6 +110,18 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         | (Kind::Resource | Kind::Prompt, ..) => {}
     }
     Ok(Resolved { id, effect, definition, fact, call })
+}
+
+/// What the operator has settled for a tool is put into its call before anything is decided.
+fn settled(hub: &Hub, id: &ItemId, effect: Effect, call: Call) -> Result<Call, CallError> {
+    let overrides = &hub.catalog.overrides;
+    let is_settled = call.target.kind == Kind::Tool && overrides.settles(id);
+    // Of a tool that the caller may not know of nothing is told.
+    if !is_settled || !hub.could_permit(id, Kind::Tool, effect, &call.caller) {
+        return Ok(call);
+    }
+    let params = overrides.settle(id, call.params)?;
+    Ok(Call { params, ..call })
 }
 
 /// An item, with what its server says of it and what is known of it.
@@ -129,6 +142,14 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
         };
         let items = hub.list(backend, listing).await?;
         let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
+        let overlay = match target.kind {
+            Kind::Tool => hub.catalog.overrides.learn(&id.server, &items),
+            Kind::Resource | Kind::Prompt => None,
+        };
+        let id = match overlay {
+            Some(overlay) => ItemId { item: overlay.own_name(&id.item).to_owned(), ..id },
+            None => id,
+        };
         if let Some((definition, fact)) = index.get(&id.item) {
             return Ok(Some((id, definition, Some(fact))));
         }
@@ -167,7 +188,12 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
         let effect = hub.effect_of(&near, kind, &item.definition);
         hub.could_permit(&near, kind, effect, &call.caller)
     };
-    let names = items.iter().filter(shown).map(|item| item.name.clone());
+    let called = |item: &Item| {
+        let near = ItemId { server: id.server.clone(), item: item.name.clone() };
+        let shown = hub.catalog.overrides.shown(&near).filter(|_| kind == Kind::Tool);
+        shown.map_or(near.item, |shown| shown.name.clone())
+    };
+    let names = items.iter().filter(shown).map(called);
     let near = nearest(&id.item, names).into_iter();
     let nearest = near.map(|near| format!("{}{SEPARATOR}{near}", id.server)).collect();
     CallError::Unknown { kind, name: id.to_string(), nearest }

@@ -24,6 +24,9 @@ pub(super) struct Row<'a> {
     id: String,
     server: &'a ServerName,
     name: &'a str,
+    /// What its server calls it and rules mean it by, where that is another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_name: Option<&'a str>,
     description: &'a str,
     effect: &'static str,
     tokens: usize,
@@ -119,9 +122,10 @@ async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> 
     let schema: serde_json::Value = view.input_schema().read().unwrap_or_default();
     let pretty = serde_json::to_string_pretty(&schema).unwrap_or_default();
     context.print.data(&format!(
-        "{}\n\n{}\n\neffect: {}   tokens: about {}\n\narguments:\n{}",
-        view.id,
+        "{}\n\n{}\n\n{}effect: {}   tokens: about {}\n\narguments:\n{}",
+        view.shown_id(),
         view.description,
+        own_name(&view),
         view.effect.as_str(),
         view.tokens,
         pretty
@@ -140,7 +144,7 @@ fn show(context: &Context, tools: &[ToolView]) {
         .map(|tool| {
             let first = tool.description.lines().next().unwrap_or_default();
             vec![
-                tool.id.to_string(),
+                tool.shown_id().to_string(),
                 tool.effect.as_str().to_owned(),
                 tool.tokens.to_string(),
                 first.to_owned(),
@@ -159,9 +163,10 @@ impl<'a> Row<'a> {
     /// A tool with this schema.
     pub(super) fn new(tool: &'a ToolView, schema: &Json) -> Self {
         Self {
-            id: tool.id.to_string(),
+            id: tool.shown_id().to_string(),
             server: &tool.id.server,
-            name: &tool.id.item,
+            name: &tool.name,
+            own_name: (tool.name != tool.id.item).then_some(tool.id.item.as_str()),
             description: &tool.description,
             effect: tool.effect.as_str(),
             tokens: tool.tokens,
@@ -173,6 +178,15 @@ impl<'a> Row<'a> {
     /// The same with what a model API calls it.
     pub(super) fn called(self, public_name: &'a str) -> Self {
         Self { public_name: Some(public_name), ..self }
+    }
+}
+
+/// What rules know a tool by, where that is not what it is called.
+fn own_name(tool: &ToolView) -> String {
+    if tool.name == tool.id.item {
+        String::new()
+    } else {
+        format!("rules mean it as `{}`\n", tool.id)
     }
 }
 

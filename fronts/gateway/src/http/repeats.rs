@@ -52,6 +52,7 @@ impl Repeats {
             View::All => hub.ids_of(&Target::tool(name)).next(),
             View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
         };
+        let id = id.map(|id| hub.catalog.overrides.own_name(id));
         let Some(ItemId { server, item }) = id else { return Ok(()) };
         let Some(backend) = hub.backends.get(&server) else { return Ok(()) };
         // What the caller may not know of is refused on the road, like what is not there.

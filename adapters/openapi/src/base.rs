@@ -1,0 +1,203 @@
+//! Where requests go.
+//!
+//! **Invariant:** what the configuration sends along, no document takes elsewhere: one that was
+//! fetched may name its own origin only, and none may name an address inside a network.
+
+use std::net::IpAddr;
+
+use capstan_backend::plain::WebAddress;
+use serde_json::Value;
+
+use crate::document::{Document, Version};
+use crate::encode::percent;
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    address: WebAddress,
+}
+
+// === impl Base ===
+
+impl Base {
+    /// Where the configuration says, else where the document does. `home` is where that is from.
+    ///
+    /// # Errors
+    /// Why it is not known, and what to do about it.
+    pub(crate) fn choose(
+        document: &Document,
+        given: Option<&str>,
+        home: Option<&WebAddress>,
+    ) -> Result<Self, String> {
+        if let Some(given) = given {
+            let address =
+                WebAddress::parse(given).map_err(|error| format!("`base_url`: {error}"))?;
+            return Ok(Self { address });
+        }
+        let named = match document.version {
+            Version::V2 => named_by_v2(document, home),
+            Version::V3 => named_by_v3(document),
+        };
+        let say = "set `base_url` to where its requests go";
+        let address = match home {
+            Some(home) => home.join(named.as_deref().unwrap_or("/")),
+            None => match named {
+                Some(named) if named.contains("://") => WebAddress::parse(&named),
+                Some(_) | None => {
+                    Err("the document does not say where its interface is".to_owned())
+                }
+            },
+        };
+        let address = address.map_err(|error| format!("{error}; {say}"))?;
+        let origin = address.origin();
+        match home {
+            Some(home) if !home.same_origin(&address) => {
+                let words = "which is not where it comes from";
+                Err(format!("the document sends requests to `{origin}`, {words}; {say}"))
+            }
+            None if address.ip().is_some_and(is_inside) => {
+                let words = "which is inside a network";
+                Err(format!("the document sends requests to `{origin}`, {words}; {say}"))
+            }
+            Some(_) | None => Ok(Self { address }),
+        }
+    }
+
+    pub(crate) fn address(&self) -> &WebAddress {
+        &self.address
+    }
+
+    /// What comes before the path of an operation.
+    pub(crate) fn path(&self) -> &str {
+        self.address.path().trim_end_matches('/')
+    }
+
+    /// What is sent in every query.
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.address.query().filter(|query| !query.is_empty())
+    }
+
+    /// Whether every query has a parameter of this name.
+    pub(crate) fn sends(&self, name: &str) -> bool {
+        let written = percent(name);
+        let names = self.query().into_iter().flat_map(|query| query.split('&'));
+        let mut names = names.map(|pair| pair.split('=').next().unwrap_or_default());
+        names.any(|one| one == name || one.eq_ignore_ascii_case(&written))
+    }
+}
+
+/// The first server of version 3, with the usual values in the place of its variables.
+fn named_by_v3(document: &Document) -> Option<String> {
+    let server = document.root.get("servers")?.as_array()?.first()?;
+    let mut url = server.get("url")?.as_str()?.to_owned();
+    let variables = server.get("variables").and_then(Value::as_object);
+    for (name, variable) in variables.into_iter().flatten() {
+        let usual = variable.get("default").and_then(Value::as_str).unwrap_or_default();
+        url = url.replace(&format!("{{{name}}}"), usual);
+    }
+    Some(url)
+}
+
+/// What version 2.0 says in three places.
+fn named_by_v2(document: &Document, home: Option<&WebAddress>) -> Option<String> {
+    let text = |key: &str| document.root.get(key).and_then(Value::as_str);
+    let path = text("basePath").unwrap_or("/");
+    let Some(host) = text("host") else { return home.map(|_| path.to_owned()) };
+    let schemes = document.root.get("schemes").and_then(Value::as_array);
+    let mut schemes = schemes.into_iter().flatten().filter_map(Value::as_str);
+    let first = schemes.clone().next();
+    // Encrypted where there is a choice.
+    let scheme = schemes.find(|scheme| *scheme == "https").or(first);
+    let of_home = home.and_then(|home| home.origin().split_once("://").map(|(s, _)| s.to_owned()));
+    let scheme = scheme.map(ToOwned::to_owned).or(of_home).unwrap_or_else(|| "https".to_owned());
+    Some(format!("{scheme}://{host}{path}"))
+}
+
+/// Whether a number means something that only a network's own machines reach. This machine itself
+/// is not meant: whoever writes a document about it names it so.
+fn is_inside(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            v4.is_private()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || (a == 100 && (64..128).contains(&b))
+        }
+        IpAddr::V6(v6) => {
+            v6.is_unique_local()
+                || v6.is_unicast_link_local()
+                || v6.is_unspecified()
+                || v6.is_multicast()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn chosen(document: &Value, given: Option<&str>, home: Option<&str>) -> Result<String, String> {
+        let document = Document::parse(&document.to_string()).unwrap();
+        let home = home.map(|home| WebAddress::parse(home).unwrap());
+        let base = Base::choose(&document, given, home.as_ref())?;
+        Ok(format!("{}{}", base.address().origin(), base.path()))
+    }
+
+    fn v3(url: &str) -> Value {
+        json!({"openapi": "3.1.0", "servers": [{"url": url, "variables":
+            {"region": {"default": "eu"}}}]})
+    }
+
+    #[test]
+    fn the_configuration_goes_before_the_document() {
+        let web = Some("https://h/docs/api.json");
+        for (document, given, home, expected) in [
+            (v3("https://api.h/v1/"), None, None, "https://api.h/v1"),
+            (v3("https://{region}.h/"), None, None, "https://eu.h"),
+            (v3("/v2"), None, web, "https://h/v2"),
+            (v3("v2"), None, web, "https://h/docs/v2"),
+            (json!({"openapi": "3.0.0"}), None, web, "https://h"),
+            (v3("https://other/"), Some("https://mine/x"), web, "https://mine/x"),
+            (v3("http://127.0.0.1:8/v"), None, None, "http://127.0.0.1:8/v"),
+            (
+                json!({"swagger": "2.0", "host": "h:1", "basePath": "/b", "schemes": ["http", "https"]}),
+                None,
+                None,
+                "https://h:1/b",
+            ),
+            (json!({"swagger": "2.0", "basePath": "/b"}), None, web, "https://h/b"),
+            (json!({"swagger": "2.0", "host": "h"}), None, web, "https://h"),
+        ] {
+            assert_eq!(chosen(&document, given, home).unwrap(), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn no_document_takes_requests_elsewhere() {
+        let web = Some("https://h/docs/api.json");
+        for (document, given, home) in [
+            (v3("https://evil/"), None, web),
+            (v3("//evil/"), None, web),
+            (v3("http://h/"), None, web),
+            (v3("https://h:444/"), None, web),
+            (v3("file:///etc"), None, web),
+            (v3("/v1"), None, None),
+            (v3("http://169.254.169.254/"), None, None),
+            (v3("http://[::ffff:169.254.169.254]/"), None, None),
+            (v3("http://10.1.2.3/"), None, None),
+            (v3("http://[fd00::1]/"), None, None),
+            (v3("http://0x0a000001/"), None, None),
+            (json!({"openapi": "3.0.0"}), None, None),
+            (json!({"swagger": "2.0", "host": "evil"}), None, web),
+            (v3("https://h/"), Some("ftp://h"), web),
+        ] {
+            let error = chosen(&document, given, home).unwrap_err();
+            assert!(error.contains("base_url"), "{document}: {error}");
+        }
+    }
+}

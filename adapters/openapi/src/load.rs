@@ -1,0 +1,164 @@
+//! Gets the text of a document: from its file, from the web, or from what was kept of it.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use capstan_backend::plain::{Plain, PlainRequest, WebAddress};
+use capstan_model::Secret;
+use sha2::{Digest, Sha256};
+use tracing::{debug, info};
+
+use crate::settings::{OpenApiSettings, Source};
+
+/// The largest document that is read, in bytes.
+const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
+
+/// How long a fetched document is used without asking again.
+const FRESH: Duration = Duration::from_mins(10);
+
+/// How long it is used when it cannot be fetched.
+const STALE: Duration = Duration::from_hours(24 * 7);
+
+/// A document and where it is from.
+pub(crate) struct Loaded {
+    pub(crate) text: String,
+    /// The address that it was fetched from.
+    pub(crate) home: Option<WebAddress>,
+    /// Why it is an older one, if it is.
+    pub(crate) stale: Option<String>,
+}
+
+/// Gets the document.
+///
+/// # Errors
+/// Why it cannot be had.
+pub(crate) async fn load(settings: &OpenApiSettings) -> Result<Loaded, String> {
+    match &settings.source {
+        Source::File(path) => {
+            let (path, shown) = (path.clone(), path.display().to_string());
+            let read = blocking(move || read_file(&path, None)).await;
+            let text = read.map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+            Ok(Loaded { text, home: None, stale: None })
+        }
+        Source::Web(url) => from_web(settings, url.reveal()).await,
+    }
+}
+
+async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, String> {
+    let home = WebAddress::parse(url).map_err(|error| format!("`openapi`: {error}"))?;
+    let kept = settings.cache.as_ref().map(|folder| kept(folder, settings, url));
+    let recall = async |age| {
+        let path = kept.clone()?;
+        blocking(move || read_file(&path, Some(age))).await.ok()
+    };
+    if let Some(text) = recall(FRESH).await {
+        debug!(server = %settings.name, "its document was fetched not long ago");
+        return Ok(Loaded { text, home: Some(home), stale: None });
+    }
+    match fetch(settings, &home).await {
+        Ok(text) => {
+            if let Some(path) = kept {
+                let copy = text.clone();
+                let stored = blocking(move || store(&path, copy.as_bytes())).await;
+                if stored.is_err() {
+                    info!(server = %settings.name, "its document could not be kept");
+                }
+            }
+            Ok(Loaded { text, home: Some(home), stale: None })
+        }
+        Err(reason) => match recall(STALE).await {
+            Some(text) => {
+                let stale = Some(format!("its document is an older one: {reason}"));
+                Ok(Loaded { text, home: Some(home), stale })
+            }
+            None => Err(format!("its document cannot be fetched: {reason}")),
+        },
+    }
+}
+
+async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, String> {
+    // What is meant for the interface goes nowhere else, not even to where its document is.
+    let base = settings.base_url.as_ref().map(|base| WebAddress::parse(base.reveal()));
+    let is_ours = base.is_none_or(|base| base.is_ok_and(|base| base.same_origin(home)));
+    let headers = if is_ours { settings.headers.as_slice() } else { &[] };
+    let plain = Plain::new(home, headers, &settings.secrets)?;
+    let request = PlainRequest {
+        method: "GET",
+        path: home.path().to_owned(),
+        query: home.query().map(ToOwned::to_owned),
+        headers: vec![(
+            "accept".to_owned(),
+            "application/json, application/yaml, */*;q=0.5".to_owned(),
+        )],
+        body: Vec::new(),
+    };
+    let response = plain.send(request, MAX_DOCUMENT).await.map_err(|error| error.to_string())?;
+    if !(200..300).contains(&response.status) {
+        return Err(format!("HTTP status {}", response.status));
+    }
+    if !response.whole {
+        return Err(too_large().to_string());
+    }
+    String::from_utf8(response.body.to_vec()).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// The file in which a document is kept, for whoever is sent the same.
+fn kept(folder: &Path, settings: &OpenApiSettings, url: &str) -> PathBuf {
+    let mut hash = Sha256::new();
+    hash.update(url);
+    let headers = settings.headers.iter().map(|(name, value)| (name, Secret::reveal(value)));
+    for (name, value) in headers {
+        hash.update([0]);
+        hash.update(name);
+        hash.update([0]);
+        hash.update(value);
+    }
+    let mut name = String::new();
+    for byte in hash.finalize() {
+        let _ = write!(name, "{byte:02x}");
+    }
+    folder.join("openapi").join(name)
+}
+
+/// The text of a file that is not older than `age`.
+fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    let old = age.zip(about.modified()?.elapsed().ok()).is_some_and(|(age, since)| since > age);
+    if old || !about.is_file() {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
+    let limit = u64::try_from(MAX_DOCUMENT).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_DOCUMENT {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(std::io::Error::other)
+}
+
+/// Keeps a text. Whoever reads meanwhile sees the old file or the new one.
+fn store(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn too_large() -> std::io::Error {
+    std::io::Error::other(format!("it has more than {MAX_DOCUMENT} bytes"))
+}
+
+/// Does what blocks where it blocks nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}

@@ -1,0 +1,298 @@
+//! The operations of a document: those that are wanted and can be called, and why others are not.
+
+use serde_json::Value;
+
+use crate::base::Base;
+use crate::body::{Body, BodyKind, Field, kind, output};
+use crate::document::{Document, Object, Version};
+use crate::parameter::{Need, Parameter, Place, with_words};
+use crate::schema::{For, Schemas};
+use crate::settings::OpenApiSettings;
+
+/// Most operations that are offered.
+const MAX_OPERATIONS: usize = 2_000;
+
+/// The methods that are offered. `TRACE` says nothing of an interface.
+const METHODS: &[(&str, &str)] = &[
+    ("get", "GET"),
+    ("head", "HEAD"),
+    ("options", "OPTIONS"),
+    ("post", "POST"),
+    ("put", "PUT"),
+    ("patch", "PATCH"),
+    ("delete", "DELETE"),
+];
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// Its tool's name.
+    pub(crate) name: String,
+    /// The method, in capitals.
+    pub(crate) method: &'static str,
+    /// The path, with placeholders.
+    pub(crate) path: String,
+    pub(crate) summary: String,
+    pub(crate) description: String,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Option<Body>,
+    /// The schema of what comes back, where that is an object.
+    pub(crate) output: Option<Value>,
+}
+
+/// What was found in a document.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) operations: Vec<Operation>,
+    /// Those that are wanted and cannot be offered, with the reason.
+    pub(crate) left_out: Vec<String>,
+    /// How many there are, wanted or not.
+    pub(crate) all: usize,
+}
+
+/// An operation where it stands.
+struct Written<'d> {
+    document: &'d Document,
+    method: &'static str,
+    path: &'d str,
+    item: &'d Object,
+    said: &'d Object,
+}
+
+/// Reads the operations that the settings ask for.
+pub(crate) fn read(document: &Document, settings: &OpenApiSettings, base: &Base) -> Found {
+    let mut found = Found::default();
+    let paths = document.root.get("paths").and_then(Value::as_object);
+    for (path, item) in paths.into_iter().flatten() {
+        let Some(item) = document.object(item) else { continue };
+        for (key, method) in METHODS {
+            let Some(said) = item.get(*key).and_then(Value::as_object) else { continue };
+            found.all += 1;
+            let written = Written { document, method, path, item, said };
+            let name = unique(&found.operations, written.name());
+            if !written.is_wanted(settings, &name) {
+                continue;
+            }
+            if found.operations.len() == MAX_OPERATIONS {
+                found
+                    .left_out
+                    .push(format!("{method} {path}: there are {MAX_OPERATIONS} before it; choose some by `tags` or `only`"));
+                continue;
+            }
+            match written.read(name, settings, base) {
+                Ok(operation) => found.operations.push(operation),
+                Err(reason) => found.left_out.push(format!("{method} {path}: {reason}")),
+            }
+        }
+    }
+    found
+}
+
+// === impl Written ===
+
+impl<'d> Written<'d> {
+    fn text(&self, key: &str) -> &'d str {
+        self.said.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What its tool is called: by its id, else by method and path.
+    fn name(&self) -> String {
+        let id = clean(self.text("operationId"));
+        if id.is_empty() {
+            clean(&format!("{}_{}", self.method.to_lowercase(), self.path))
+        } else {
+            id
+        }
+    }
+
+    fn is_wanted(&self, settings: &OpenApiSettings, name: &str) -> bool {
+        let line = format!("{} {}", self.method, self.path);
+        let names = [name, self.text("operationId"), line.as_str()];
+        let means = |globs: &[capstan_policy::Glob]| {
+            globs.iter().any(|glob| names.iter().any(|name| glob.is_match(name)))
+        };
+        let tags = self.said.get("tags").and_then(Value::as_array);
+        let has = |wanted: &Vec<String>| {
+            let mut tags = tags.into_iter().flatten().filter_map(Value::as_str);
+            tags.any(|tag| wanted.iter().any(|wanted| wanted == tag))
+        };
+        settings.tags.as_ref().is_none_or(has)
+            && settings.only.as_deref().is_none_or(means)
+            && !means(&settings.except)
+    }
+
+    fn read(
+        &self,
+        name: String,
+        settings: &OpenApiSettings,
+        base: &Base,
+    ) -> Result<Operation, String> {
+        if !self.path.starts_with('/') || self.path.contains(['?', '#', '\\']) {
+            return Err("its path cannot be sent".to_owned());
+        }
+        if self.said.contains_key("servers") || self.item.contains_key("servers") {
+            return Err("it is on a server of its own".to_owned());
+        }
+        let mut schemas = Schemas::new(self.document, For::Input);
+        let (parameters, body) = self.inputs(&mut schemas)?;
+        // What the configuration sends, no caller chooses.
+        let is_given = |parameter: &Parameter| match parameter.place {
+            Place::Header => {
+                settings.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&parameter.name))
+            }
+            Place::Cookie => {
+                settings.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
+            }
+            Place::Query => base.sends(&parameter.name),
+            Place::Path => false,
+        };
+        let parameters = parameters.into_iter().filter(|parameter| !is_given(parameter)).collect();
+        let responses = self.said.get("responses").and_then(Value::as_object);
+        let mut operation = Operation {
+            name,
+            method: self.method,
+            path: self.path.to_owned(),
+            summary: self.text("summary").trim().to_owned(),
+            description: self.text("description").trim().to_owned(),
+            parameters,
+            body,
+            output: responses.and_then(|responses| output(self.document, responses)),
+        };
+        operation.name_arguments();
+        Ok(operation)
+    }
+
+    /// The parameters of the operation and of its path, of which the operation's own count.
+    fn inputs(&self, schemas: &mut Schemas<'d>) -> Result<(Vec<Parameter>, Option<Body>), String> {
+        let list = |from: &'d Object| from.get("parameters").and_then(Value::as_array);
+        let all = list(self.said).into_iter().chain(list(self.item)).flatten();
+        let (mut parameters, mut fields, mut body) = (Vec::<Parameter>::new(), Vec::new(), None);
+        for said in all {
+            let said = self.document.object(said).ok_or("a parameter cannot be found")?;
+            match (self.document.version, said.get("in").and_then(Value::as_str)) {
+                (Version::V2, Some("body")) if body.is_none() => {
+                    body = Some(self.json_body(said, schemas));
+                }
+                (Version::V2, Some("body")) => {}
+                (Version::V2, Some("formData")) => fields.push(field(said, schemas)),
+                _ => {
+                    let Some(one) = Parameter::read(self.document, said, schemas)? else {
+                        continue;
+                    };
+                    let is_known =
+                        |known: &Parameter| (&known.name, known.place) == (&one.name, one.place);
+                    if !parameters.iter().any(is_known) {
+                        parameters.push(one);
+                    }
+                }
+            }
+        }
+        if let Some(said) = self.said.get("requestBody") {
+            let said = self.document.object(said).ok_or("its body cannot be found")?;
+            body = Body::read(said, schemas);
+        }
+        if body.is_none() && !fields.is_empty() {
+            body = Some(Body::form(self.form_kind(), fields));
+        }
+        Ok((parameters, body))
+    }
+
+    /// The body of version 2.0, which is a parameter.
+    fn json_body(&self, said: &'d Object, schemas: &mut Schemas<'d>) -> Body {
+        let schema = said.get("schema").map(|schema| schemas.write(schema)).unwrap_or_default();
+        let kinds = self.consumed();
+        let is_json = |kind: &BodyKind| matches!(kind, BodyKind::Json(_));
+        let usual = || BodyKind::Json("application/json".to_owned());
+        let found = kinds.iter().find(|kind| is_json(kind)).or(kinds.first());
+        let words = said.get("description").and_then(Value::as_str).unwrap_or_default();
+        Body::new(found.cloned().unwrap_or_else(usual), need(said), schema, words)
+    }
+
+    fn form_kind(&self) -> BodyKind {
+        let kinds = self.consumed();
+        let parts_only = kinds.contains(&BodyKind::Parts) && !kinds.contains(&BodyKind::Form);
+        if parts_only { BodyKind::Parts } else { BodyKind::Form }
+    }
+
+    /// What version 2.0 says that the operation takes.
+    fn consumed(&self) -> Vec<BodyKind> {
+        let consumes = self.said.get("consumes").or_else(|| self.document.root.get("consumes"));
+        let consumes = consumes.and_then(Value::as_array).into_iter().flatten();
+        consumes.filter_map(Value::as_str).map(kind).collect()
+    }
+}
+
+fn field<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Field {
+    let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
+    Field {
+        argument: String::new(),
+        name: text("name").to_owned(),
+        need: need(said),
+        schema: with_words(schemas.object(said), text("description")),
+    }
+}
+
+fn need(said: &Object) -> Need {
+    if said.get("required") == Some(&Value::Bool(true)) { Need::Required } else { Need::Optional }
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// Gives each argument a name that models take and that no other has.
+    fn name_arguments(&mut self) {
+        let mut taken: Vec<String> = Vec::new();
+        let mut name = |wanted: &str, place: &str| {
+            let wanted = clean(wanted);
+            let mut names = [wanted.clone(), format!("{place}_{wanted}")].into_iter();
+            let free = names.find(|name| !name.is_empty() && !taken.contains(name));
+            let numbered = || {
+                let mut numbered = (2_usize..).map(|n| format!("{place}_{wanted}_{n}"));
+                numbered.find(|name| !taken.contains(name)).unwrap_or_default()
+            };
+            let name = free.unwrap_or_else(numbered);
+            taken.push(name.clone());
+            name
+        };
+        for parameter in &mut self.parameters {
+            let place = match parameter.place {
+                Place::Path => "path",
+                Place::Query => "query",
+                Place::Header => "header",
+                Place::Cookie => "cookie",
+            };
+            parameter.argument = name(&parameter.name, place);
+        }
+        for field in self.body.iter_mut().flat_map(Body::fields_mut) {
+            field.argument = name(&field.name, "body");
+        }
+    }
+}
+
+/// Longest name that is made, in bytes.
+const MAX_NAME: usize = 64;
+
+/// A text in letters, digits, `_` and `-`.
+fn clean(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        match c {
+            'A'..='Z' | 'a'..='z' | '0'..='9' | '-' => name.push(c),
+            _ if name.is_empty() || name.ends_with('_') => {}
+            _ => name.push('_'),
+        }
+    }
+    name.truncate(MAX_NAME);
+    name.trim_end_matches('_').to_owned()
+}
+
+/// A name that no operation has yet.
+fn unique(known: &[Operation], name: String) -> String {
+    let is_free = |name: &String| !known.iter().any(|one| one.name == *name);
+    if is_free(&name) {
+        return name;
+    }
+    // One more than there are known names is enough.
+    let mut numbered = (2..known.len() + 3).map(|n| format!("{name}_{n}"));
+    numbered.find(is_free).unwrap_or(name)
+}

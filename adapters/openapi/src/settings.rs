@@ -1,0 +1,47 @@
+//! What the configuration says of one document, ready to be used.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use capstan_model::{Secret, ServerName};
+use capstan_policy::Glob;
+
+/// An OpenAPI document and how to use it.
+#[derive(Clone, Debug)]
+pub struct OpenApiSettings {
+    /// The server's name.
+    pub name: ServerName,
+    /// Where the document is.
+    pub source: Source,
+    /// Where requests go; `None` for where the document says. What stands behind its `?` is sent
+    /// with every request.
+    pub base_url: Option<Secret<String>>,
+    /// Headers sent with every request.
+    pub headers: Vec<(String, Secret<String>)>,
+    /// Values that must not appear in answers, or in anything else that is shown.
+    pub secrets: Vec<Secret<String>>,
+    /// Only operations with one of these tags; `None` means all.
+    pub tags: Option<Vec<String>>,
+    /// Only operations that one of these means, by tool name, `operationId` or as in `GET /pets/*`;
+    /// `None` means all.
+    pub only: Option<Vec<Glob>>,
+    /// Never operations that one of these means.
+    pub except: Vec<Glob>,
+    /// How long getting the document may take.
+    pub startup_timeout: Duration,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How many bytes of an answer are read.
+    pub answer: usize,
+    /// Where to keep documents that were fetched; `None` keeps nothing.
+    pub cache: Option<PathBuf>,
+}
+
+/// Where a document is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In a file.
+    File(PathBuf),
+    /// On the web; the address may carry a token.
+    Web(Secret<String>),
+}

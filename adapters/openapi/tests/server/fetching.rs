@@ -1,0 +1,153 @@
+//! How a document is had, and where requests go because of it.
+
+use std::sync::Arc;
+
+use capstan_hub::ports::Backend;
+use capstan_openapi::{OpenApiSettings, Source};
+use serde_json::json;
+
+use crate::scene::{Scene, document, secret};
+use crate::web::{Sent, Web, reply};
+
+fn ok(_: &Sent) -> String {
+    reply(200, "text/plain", "ok")
+}
+
+#[tokio::test]
+async fn a_document_in_a_file_is_read_and_needs_a_base() {
+    let from_file = |settings: &mut OpenApiSettings, _: &str| {
+        settings.source = Source::File(document("harbour.yaml"));
+    };
+    let scene = Scene::with("harbour.yaml", ok, from_file).await;
+    let error = scene.tools().await.unwrap_err().to_string();
+    assert!(error.contains("set `base_url`"), "{error}");
+    let with_base = |settings: &mut OpenApiSettings, origin: &str| {
+        settings.source = Source::File(document("harbour.yaml"));
+        settings.base_url = Some(secret(&format!("{origin}/x")));
+    };
+    let scene = Scene::with("harbour.yaml", ok, with_base).await;
+    let sent = scene.sends("addNote", json!({ "text": "t" })).await;
+    assert_eq!(sent.line, "POST /x/notes HTTP/1.1");
+    let missing = |settings: &mut OpenApiSettings, _: &str| {
+        settings.source = Source::File(document("nobody.yaml"));
+    };
+    let scene = Scene::with("harbour.yaml", ok, missing).await;
+    let error = scene.tools().await.unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains("nobody.yaml"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_meant_for_the_interface_is_not_sent_to_where_its_document_is() {
+    let elsewhere = Arc::new(Web::start(Box::new(ok)).await);
+    let base = format!("{}/y", elsewhere.origin);
+    let change = |settings: &mut OpenApiSettings, _: &str| settings.base_url = Some(secret(&base));
+    let scene = Scene::with("harbour.yaml", ok, change).await;
+    scene.call("addNote", json!({ "text": "t" })).await.unwrap();
+    let fetched = scene.web.last();
+    assert_eq!(
+        (fetched.line.as_str(), fetched.header("x-api-key")),
+        ("GET /docs/api HTTP/1.1", None)
+    );
+    assert_eq!(scene.web.sent().len(), 1);
+    let sent = elsewhere.last();
+    assert_eq!(sent.line, "POST /y/notes HTTP/1.1");
+    assert_eq!(sent.header("x-api-key"), Some("hunter2hunter2"));
+
+    // The same origin is one and the same, and its document may need the key.
+    let scene = Scene::new("harbour.yaml").await;
+    scene.tools().await.unwrap();
+    assert_eq!(scene.web.last().header("x-api-key"), Some("hunter2hunter2"));
+}
+
+#[tokio::test]
+async fn a_fetched_document_is_kept_and_used_when_it_cannot_be_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = |settings: &mut OpenApiSettings, _: &str| {
+        settings.cache = Some(folder.path().to_owned());
+    };
+    let scene = Scene::with("harbour.yaml", ok, keep).await;
+    scene.tools().await.unwrap();
+    let again = Scene::of(Arc::clone(&scene.web), keep);
+    assert_eq!(again.tools().await.unwrap().len(), 8);
+    assert_eq!(scene.web.sent().len(), 1, "what is fresh is not fetched again");
+
+    // An old one is fetched again, and used if that fails.
+    let kept = std::fs::read_dir(folder.path().join("openapi")).unwrap().next().unwrap().unwrap();
+    let hour = std::time::Duration::from_hours(1);
+    let file = std::fs::File::options().write(true).open(kept.path()).unwrap();
+    file.set_modified(std::time::SystemTime::now() - hour).unwrap();
+    let gone = Arc::new(Web::start(Box::new(|_| reply(500, "text/plain", ""))).await);
+    let text = std::fs::read(kept.path()).unwrap();
+    let other = Scene::of(Arc::clone(&gone), keep);
+    assert!(other.tools().await.is_err(), "another address has nothing kept");
+    std::fs::write(kept.path(), text).unwrap();
+    file.set_modified(std::time::SystemTime::now() - hour).unwrap();
+    let address = format!("{}/docs/api", scene.web.origin);
+    drop(again);
+    drop(scene);
+    let stale = Scene::of(gone, |settings, origin| {
+        keep(settings, origin);
+        settings.source = Source::Web(secret(&address));
+    });
+    assert_eq!(stale.tools().await.unwrap().len(), 8);
+    assert!(
+        stale.state().starts_with("degraded: its document is an older one"),
+        "{}",
+        stale.state()
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_document_says_what_it_is_instead() {
+    for (text, words) in [
+        (reply(404, "text/plain", "no"), "HTTP status 404"),
+        (reply(200, "text/html", "<html></html>"), "no OpenAPI document"),
+        (reply(200, "text/plain", "openapi: 9.0.0"), "2.0, 3.0 and 3.1"),
+        (reply(200, "text/plain", "openapi: 3.0.0\npaths: {}"), "has no operations"),
+        (
+            reply(200, "text/plain", "openapi: 3.0.0\nservers: [{url: 'https://evil/'}]"),
+            "`base_url`",
+        ),
+    ] {
+        let web = Arc::new(Web::start(Box::new(move |_| text.clone())).await);
+        let error = Scene::of(web, |_, _| {}).tools().await.unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn who_gives_no_key_is_told_which_one_is_wanted() {
+    for (scheme, words) in [
+        (json!({ "type": "apiKey", "in": "query", "name": "k" }), "add `?k=…` to `base_url`"),
+        (json!({ "type": "apiKey", "in": "header", "name": "X-K" }), "header `X-K`"),
+        (json!({ "type": "http", "scheme": "bearer" }), "`Authorization`"),
+    ] {
+        let text = json!({ "openapi": "3.0.0", "security": [{ "a": [] }],
+            "components": { "securitySchemes": { "a": scheme } },
+            "paths": { "/x": { "get": { "responses": {} } } } });
+        let answer = move |_: &Sent| reply(200, "application/json", &text.to_string());
+        let web = Arc::new(Web::start(Box::new(answer)).await);
+        let scene = Scene::of(Arc::clone(&web), |settings, _| settings.headers.clear());
+        scene.tools().await.unwrap();
+        assert!(scene.state().contains(words), "{}", scene.state());
+        let scene = Scene::of(web, |_, _| {});
+        scene.tools().await.unwrap();
+        assert_eq!(scene.state(), "connected");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_server_ends_its_calls() {
+    let head = "HTTP/1.1 200 X\r\ncontent-length: 5\r\n\r\n";
+    let scene = Scene::with("harbour.yaml", move |_| head.to_owned(), |_, _| {}).await;
+    scene.tools().await.unwrap();
+    let call = scene.call("addNote", json!({ "text": "x" }));
+    let close = async {
+        while scene.web.sent().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        scene.server.close().await;
+    };
+    let (told, ()) = tokio::join!(call, close);
+    assert!(told.is_err());
+}

@@ -1,0 +1,180 @@
+//! A hub with one document behind it, whose interface is on the loopback.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::catalog::Catalog;
+use capstan_hub::ports::{
+    Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
+    Question, Reply,
+};
+use capstan_hub::{Call, Entry, Ground, Hub, Limits};
+use capstan_model::{CallError, Caller, Front, Secret, Target};
+use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
+use capstan_policy::{Pattern, Policy, Rule};
+use capstan_wire::Json;
+use futures::FutureExt;
+use futures::future::ready;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::web::{Sent, Web, reply};
+
+/// A hub with one server called `s`.
+pub(crate) struct Scene {
+    pub(crate) server: Arc<OpenApiServer>,
+    pub(crate) web: Arc<Web>,
+    hub: Hub,
+}
+
+struct Nobody;
+
+struct Log;
+
+struct Time(Instant);
+
+/// A document of the tests.
+pub(crate) fn document(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name)
+}
+
+pub(crate) fn secret(text: &str) -> Secret<String> {
+    Secret::new(text.to_owned())
+}
+
+// === impl Scene ===
+
+impl Scene {
+    /// An interface that takes everything; the document is on the web too.
+    pub(crate) async fn new(name: &str) -> Self {
+        Self::with(name, |_| reply(200, "application/json", "{\"ok\":true}"), |_, _| {}).await
+    }
+
+    /// An interface that answers as it is told.
+    pub(crate) async fn with(
+        name: &str,
+        answer: impl Fn(&Sent) -> String + Send + Sync + 'static,
+        change: impl FnOnce(&mut OpenApiSettings, &str),
+    ) -> Self {
+        let text = std::fs::read_to_string(document(name)).unwrap();
+        let answer = move |sent: &Sent| {
+            let is_document = sent.line.starts_with("GET /docs/api ");
+            if is_document { reply(200, "text/plain", &text) } else { answer(sent) }
+        };
+        let web = Arc::new(Web::start(Box::new(answer)).await);
+        Self::of(web, change)
+    }
+
+    /// A server for an interface that is there.
+    pub(crate) fn of(web: Arc<Web>, change: impl FnOnce(&mut OpenApiSettings, &str)) -> Self {
+        let mut settings = OpenApiSettings {
+            name: "s".parse().unwrap(),
+            source: Source::Web(secret(&format!("{}/docs/api", web.origin))),
+            base_url: None,
+            headers: vec![("X-Api-Key".to_owned(), secret("hunter2hunter2"))],
+            secrets: vec![secret("hunter2hunter2")],
+            tags: None,
+            only: None,
+            except: Vec::new(),
+            startup_timeout: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
+            answer: 100_000,
+            cache: None,
+        };
+        change(&mut settings, &web.origin);
+        let server = Arc::new(OpenApiServer::new(settings));
+        let mut policy = Policy::default();
+        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
+        policy.permissions.global.allow = vec![all];
+        let hub = Hub {
+            backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
+            policy: Arc::new(policy),
+            audit: Arc::new(Log),
+            clock: Arc::new(Time(Instant::now())),
+            limits: Limits::default(),
+            catalog: Catalog::default(),
+            rates: capstan_hub::Rates::default(),
+            approvals: Arc::default(),
+            open_questions: Arc::default(),
+            changes: Arc::default(),
+        };
+        Self { server, web, hub }
+    }
+
+    pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
+        let items = self.server.list(Listing::Tools).await?;
+        Ok(items.iter().map(|item| item.name.clone()).collect())
+    }
+
+    /// What a client is told of a tool.
+    pub(crate) async fn tool(&self, name: &str) -> Value {
+        let items = self.server.list(Listing::Tools).await.unwrap();
+        let item = items.iter().find(|item| item.name == name).unwrap();
+        item.definition.read().unwrap()
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CallError> {
+        let told = self.call_text(tool, &arguments.to_string()).await?;
+        Ok(told.read().unwrap())
+    }
+
+    /// The same for arguments and an answer as they are written.
+    pub(crate) async fn call_text(&self, tool: &str, arguments: &str) -> Result<Json, CallError> {
+        let target = Target::tool(format!("s__{tool}"));
+        let arguments = Json::parse(arguments.to_owned()).unwrap();
+        let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
+        let screened = self.hub.call(&self.hub.session(), call, Arc::new(Nobody)).await?;
+        Ok(screened.result().clone())
+    }
+
+    /// What was sent for a call that must work.
+    pub(crate) async fn sends(&self, tool: &str, arguments: Value) -> Sent {
+        self.sends_text(tool, &arguments.to_string()).await
+    }
+
+    /// The same for arguments as they are written.
+    pub(crate) async fn sends_text(&self, tool: &str, arguments: &str) -> Sent {
+        let told = self.call_text(tool, arguments).await;
+        assert!(told.is_ok(), "{tool} {arguments}: {told:?}");
+        self.web.last()
+    }
+
+    /// The state in one line.
+    pub(crate) fn state(&self) -> String {
+        let state = self.server.state();
+        let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
+        format!("{}{reason}", state.name().as_str())
+    }
+}
+
+impl Operator for Nobody {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        ready(Approval::No(Ground::Nobody)).boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        ready(Reply::Decline).boxed()
+    }
+
+    fn notice(&self, _: Notice) {}
+}
+
+impl AuditLog for Log {
+    fn record(&self, _: Entry) {}
+}
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}

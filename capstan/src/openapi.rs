@@ -1,0 +1,80 @@
+//! An OpenAPI document as a server: what the configuration says, made ready for the adapter.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use capstan_config::{OpenApi, Server, ServerEntry, is_secret_name};
+use capstan_hub::ports::Backend;
+use capstan_model::Secret;
+use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
+use capstan_policy::Glob;
+
+/// The most that is read of an answer, in bytes.
+const MAX_ANSWER: u64 = 4 * 1024 * 1024;
+
+/// How much longer an answer can be than what came: it has it twice, as JSON.
+const GROWTH: u64 = 4;
+
+/// Headers whose names do not tell that they open doors.
+const CREDENTIALS: &[&str] = &["authorization", "cookie", "proxy-authorization"];
+
+/// Where things are and how large they may be.
+pub(crate) struct Around<'a> {
+    pub(crate) cache: &'a Path,
+    pub(crate) max_answer: u64,
+    /// What is not shown of an address.
+    pub(crate) url_secrets: fn(&str) -> Vec<String>,
+}
+
+/// The server of a document. Nothing is read or fetched yet.
+pub(crate) fn server(
+    entry: &ServerEntry,
+    server: &Server,
+    openapi: &OpenApi,
+    around: &Around<'_>,
+) -> Arc<dyn Backend> {
+    // The braces of a path are no signs of a pattern.
+    let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::stars(text)).collect();
+    let answer = MAX_ANSWER.min(around.max_answer / GROWTH);
+    let headers = openapi.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+    Arc::new(OpenApiServer::new(OpenApiSettings {
+        name: entry.name.clone(),
+        source: source(entry, &openapi.document),
+        base_url: openapi.base_url.clone().map(Secret::new),
+        headers: headers.collect(),
+        secrets: secrets(entry, openapi, around),
+        tags: openapi.tags.clone(),
+        only: openapi.only.as_deref().map(globs),
+        except: globs(&openapi.except),
+        startup_timeout: server.startup_timeout,
+        timeout: server.timeout,
+        answer: usize::try_from(answer).unwrap_or(usize::MAX),
+        cache: Some(around.cache.to_owned()),
+    }))
+}
+
+/// A file is found from the folder of the file that names it.
+fn source(entry: &ServerEntry, document: &str) -> Source {
+    if document.contains("://") {
+        return Source::Web(Secret::new(document.to_owned()));
+    }
+    let folder = Path::new(&entry.origin.file).parent().map(Path::to_owned);
+    Source::File(folder.unwrap_or_default().join(document))
+}
+
+/// What is masked in whatever the interface says. Headers that open no door are no secrets: what
+/// they say may well be said in an answer.
+fn secrets(entry: &ServerEntry, openapi: &OpenApi, around: &Around<'_>) -> Vec<Secret<String>> {
+    let opens = |name: &String| {
+        is_secret_name(name) || CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let headers = openapi.headers.iter().filter(|(name, _)| opens(name)).map(|(_, value)| value);
+    // An interface may repeat the token without the word before it.
+    let tokens = headers.flat_map(|value| {
+        let token = value.reveal().split_once(' ').map(|(_, token)| Secret::new(token.to_owned()));
+        std::iter::once(value.clone()).chain(token)
+    });
+    let urls = openapi.base_url.iter().chain([&openapi.document]);
+    let in_urls = urls.flat_map(|url| (around.url_secrets)(url)).map(Secret::new);
+    tokens.chain(in_urls).chain(entry.secrets.iter().cloned()).collect()
+}

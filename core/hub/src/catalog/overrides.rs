@@ -1,0 +1,285 @@
+//! What the operator changes about single tools: how they are shown, and what they are called with.
+//!
+//! **Invariant:** whatever is shown, a tool is its server's: rules, effects and the audit log know it
+//! by the name and the definition that its server gives it. What is settled for it is put into a
+//! call before anything is decided about that call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_model::{CallError, ItemId, ServerName};
+use capstan_wire::{Json, object};
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+use tracing::warn;
+
+use crate::pipeline::nearest;
+use crate::ports::Item;
+
+/// How one tool is shown and called.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Override {
+    /// What it is called instead.
+    pub name: Option<String>,
+    /// Its title instead.
+    pub title: Option<String>,
+    /// What it does, in other words.
+    pub description: Option<String>,
+    /// Arguments for whoever gives none.
+    pub default: Map<String, Value>,
+    /// Arguments that nobody chooses.
+    pub pin: Map<String, Value>,
+    /// Parameters that nobody sees or gives.
+    pub hide_parameters: Vec<String>,
+}
+
+/// The overrides of all servers, and what they make of the lists that were seen last.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    servers: HashMap<ServerName, IndexMap<String, Override>>,
+    seen: Mutex<HashMap<ServerName, Seen>>,
+}
+
+/// A tool as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// What it is called.
+    pub name: String,
+    /// Its definition, under that name.
+    pub definition: Json,
+}
+
+#[derive(Debug)]
+struct Seen {
+    items: Arc<[Item]>,
+    overlay: Arc<Overlay>,
+}
+
+/// What the overrides of a server make of its list.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    /// By the server's own names.
+    shown: HashMap<String, Arc<Shown>>,
+    /// The server's own names, by new ones.
+    own: HashMap<String, String>,
+    /// What the overrides ask for in vain.
+    problems: Vec<String>,
+}
+
+// === impl Overrides ===
+
+impl Overrides {
+    /// These overrides, by server and by the server's own names.
+    pub fn new(
+        servers: impl IntoIterator<Item = (ServerName, IndexMap<String, Override>)>,
+    ) -> Self {
+        let servers = servers.into_iter().filter(|(_, overrides)| !overrides.is_empty());
+        Self { servers: servers.collect(), seen: Mutex::default() }
+    }
+
+    /// Takes in the tools that a server lists now.
+    pub(crate) fn learn(&self, server: &ServerName, items: &Arc<[Item]>) -> Option<Arc<Overlay>> {
+        let overrides = self.servers.get(server)?;
+        let mut seen = self.seen();
+        if let Some(known) = seen.get(server).filter(|known| Arc::ptr_eq(&known.items, items)) {
+            return Some(Arc::clone(&known.overlay));
+        }
+        let overlay = Arc::new(Overlay::new(overrides, items));
+        let before = seen.get(server).map(|known| Arc::clone(&known.overlay));
+        let known = Seen { items: Arc::clone(items), overlay: Arc::clone(&overlay) };
+        seen.insert(server.clone(), known);
+        drop(seen);
+        // A list that comes anew tells nothing new of most overrides.
+        if before.is_none_or(|before| before.problems != overlay.problems) {
+            for problem in &overlay.problems {
+                warn!(%server, "{problem}");
+            }
+        }
+        Some(overlay)
+    }
+
+    /// How a tool is shown, where that is not as its server does it.
+    pub fn shown(&self, id: &ItemId) -> Option<Arc<Shown>> {
+        let seen = self.seen();
+        seen.get(&id.server)?.overlay.shown.get(&id.item).cloned()
+    }
+
+    /// What its server calls a tool that goes by this name.
+    pub fn own_name(&self, id: ItemId) -> ItemId {
+        let own =
+            self.seen().get(&id.server).and_then(|seen| seen.overlay.own.get(&id.item).cloned());
+        match own {
+            Some(item) => ItemId { item, ..id },
+            None => id,
+        }
+    }
+
+    /// What the overrides of a server ask for in vain, as far as its tools are known.
+    pub fn problems(&self, server: &ServerName) -> Vec<String> {
+        self.seen().get(server).map(|seen| seen.overlay.problems.clone()).unwrap_or_default()
+    }
+
+    /// The params of a call with what is settled for its tool.
+    ///
+    /// # Errors
+    /// When the caller gives what is not theirs to give.
+    pub(crate) fn settle(&self, id: &ItemId, params: Json) -> Result<Json, CallError> {
+        let Some(settled) = self.settled(id) else { return Ok(params) };
+        let invalid = |problem| CallError::InvalidArguments { item: id.to_string(), problem };
+        let given = object::get(&params, "arguments").filter(|given| given.as_bytes() != b"null");
+        let mut arguments = given.unwrap_or_else(Json::empty_object);
+        let names =
+            object::members(&arguments).map_err(|_| invalid("they are no object".to_owned()))?;
+        for (name, _) in &names {
+            if settled.pin.contains_key(name) {
+                return Err(invalid(format!(
+                    "`{name}` is set by the operator and cannot be given"
+                )));
+            }
+            if settled.hide_parameters.contains(name) {
+                return Err(invalid(format!("there is no `{name}`")));
+            }
+        }
+        let is_given = |name: &String| names.iter().any(|(given, _)| given == name);
+        let defaults = settled.default.iter().filter(|(name, _)| !is_given(name));
+        // Spliced in, so that what the caller wrote stays as it was written.
+        for (name, value) in settled.pin.iter().chain(defaults) {
+            let value = Json::from_value(value).map_err(|error| invalid(error.to_string()))?;
+            let with = object::with_member(&arguments, name, &value);
+            arguments = with.map_err(|error| invalid(error.to_string()))?;
+        }
+        let params = object::with_member(&params, "arguments", &arguments);
+        params.map_err(|error| invalid(error.to_string()))
+    }
+
+    /// Whether anything is settled for calls of a tool.
+    pub(crate) fn settles(&self, id: &ItemId) -> bool {
+        self.settled(id).is_some()
+    }
+
+    fn settled(&self, id: &ItemId) -> Option<&Override> {
+        self.servers.get(&id.server)?.get(&id.item).filter(|one| one.settles())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<ServerName, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Override ===
+
+impl Override {
+    fn settles(&self) -> bool {
+        !(self.pin.is_empty() && self.default.is_empty() && self.hide_parameters.is_empty())
+    }
+
+    /// The definition under the new name, and what of the override means nothing to it.
+    fn apply(&self, tool: &str, name: &str, definition: &Json) -> (Json, Vec<String>) {
+        let mut problems = Vec::new();
+        let Ok(Value::Object(mut shown)) = definition.read::<Value>() else {
+            return (definition.clone(), problems);
+        };
+        shown.insert("name".to_owned(), name.into());
+        for (key, words) in [("title", &self.title), ("description", &self.description)] {
+            if let Some(words) = words {
+                shown.insert(key.to_owned(), words.as_str().into());
+            }
+        }
+        if let Some(Value::Object(schema)) = shown.get_mut("inputSchema").filter(|_| self.settles())
+        {
+            self.apply_to_schema(tool, schema, &mut problems);
+        }
+        let written = Json::from_value(&shown).unwrap_or_else(|_| definition.clone());
+        (written, problems)
+    }
+
+    fn apply_to_schema(
+        &self,
+        tool: &str,
+        schema: &mut Map<String, Value>,
+        problems: &mut Vec<String>,
+    ) {
+        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        let parts =
+            schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let named = self.default.keys().chain(self.pin.keys()).chain(&self.hide_parameters);
+        for name in named.filter(|name| !parts.contains_key(*name)) {
+            // Where the schema is open it may be right, but is more likely misspelt.
+            let near = nearest(name, parts.keys().cloned()).into_iter().next();
+            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let how = if closed { "has no parameter" } else { "names no parameter" };
+            problems.push(format!("`tools.{tool}`: the tool {how} `{name}`{hint}"));
+        }
+        let is_gone = |name: &str| {
+            self.pin.contains_key(name) || self.hide_parameters.iter().any(|hidden| hidden == name)
+        };
+        if let Some(Value::Object(parts)) = schema.get_mut("properties") {
+            parts.retain(|name, _| !is_gone(name));
+            for (name, value) in &self.default {
+                if let Some(Value::Object(part)) = parts.get_mut(name) {
+                    part.insert("default".to_owned(), value.clone());
+                }
+            }
+        }
+        let Some(Value::Array(required)) = schema.get_mut("required") else { return };
+        let needed = |name: &&Value| {
+            let name = name.as_str().unwrap_or_default();
+            let hidden = self.hide_parameters.iter().any(|hidden| hidden == name);
+            hidden && !self.pin.contains_key(name) && !self.default.contains_key(name)
+        };
+        for name in required.iter().filter(needed) {
+            problems
+                .push(format!("`tools.{tool}`: {name} is hidden, but the tool needs it; pin it"));
+        }
+        let is_settled = |name: &str| is_gone(name) || self.default.contains_key(name);
+        required.retain(|name| !name.as_str().is_some_and(is_settled));
+        if required.is_empty() {
+            schema.shift_remove("required");
+        }
+    }
+}
+
+// === impl Overlay ===
+
+impl Overlay {
+    fn new(overrides: &IndexMap<String, Override>, items: &[Item]) -> Self {
+        let mut overlay = Self::default();
+        for (tool, settled) in overrides {
+            let Some(item) = items.iter().find(|item| item.name == *tool) else {
+                let names = items.iter().map(|item| item.name.clone());
+                let near = nearest(tool, names).into_iter().next();
+                let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                overlay.problems.push(format!("`tools.{tool}`: there is no such tool{hint}"));
+                continue;
+            };
+            let new = settled.name.as_ref().filter(|new| *new != tool);
+            // What another tool is called by its server, that one is called, whatever it is shown as.
+            let is_taken = |new: &&String| {
+                overlay.own.contains_key(*new) || items.iter().any(|item| item.name == **new)
+            };
+            if let Some(new) = new.filter(is_taken) {
+                let problem =
+                    format!("`tools.{tool}.name`: `{new}` is another tool; it keeps its name");
+                overlay.problems.push(problem);
+            }
+            let name = new.filter(|new| !is_taken(new)).unwrap_or(tool).clone();
+            let (definition, problems) = settled.apply(tool, &name, &item.definition);
+            overlay.problems.extend(problems);
+            if name != *tool {
+                overlay.own.insert(name.clone(), tool.clone());
+            }
+            overlay.shown.insert(tool.clone(), Arc::new(Shown { name, definition }));
+        }
+        overlay
+    }
+
+    /// What a tool is called.
+    pub(crate) fn name<'a>(&'a self, own: &'a str) -> &'a str {
+        self.shown.get(own).map_or(own, |shown| shown.name.as_str())
+    }
+
+    /// What its server calls a tool.
+    pub(crate) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.own.get(name).map_or(name, String::as_str)
+    }
+}

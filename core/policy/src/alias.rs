@@ -1,0 +1,130 @@
+//! Tools that the operator calls by another name.
+//!
+//! **Invariant:** a new name loosens nothing. Every rule goes on to mean a tool by the name that its
+//! server gives it; by the new name only those count that hide it, deny it or ask.
+
+use capstan_model::{By, ItemId, Kind, Ruling, Verdict};
+
+use crate::access::Wanted;
+use crate::decide::{Asked, Policy};
+use crate::exposure::Offered;
+
+impl Policy {
+    /// The tool by the name that the operator gave it.
+    pub fn new_name(&self, id: &ItemId) -> Option<ItemId> {
+        let name = self.servers.get(&id.server)?.new_names.get(&id.item)?;
+        Some(ItemId { server: id.server.clone(), item: name.clone() })
+    }
+
+    /// The tool by the name that its server gives it.
+    pub fn own_name(&self, id: ItemId) -> ItemId {
+        let names = self.servers.get(&id.server).map(|server| &server.new_names);
+        let own = names.and_then(|names| names.iter().find(|(_, new)| **new == id.item));
+        match own {
+            Some((own, _)) => ItemId { item: own.clone(), ..id },
+            None => id,
+        }
+    }
+
+    /// The stricter of what is said of a tool by its own name, and of it by its new one.
+    pub(crate) fn or_by_new_name(&self, asked: &Asked<'_>, own: Ruling) -> Ruling {
+        let (Kind::Tool, Some(id)) = (asked.kind, self.new_name(asked.id)) else { return own };
+        let other = self.by_new_name(&Asked { id: &id, ..*asked });
+        let stricter = |ruling: &Ruling| {
+            ruling.verdict > own.verdict || (ruling.verdict == own.verdict && own.by == By::Default)
+        };
+        let binds = |ruling: &Ruling| ruling.by == By::Rule && ruling.verdict != Verdict::Allow;
+        other.into_iter().filter(binds).find(stricter).unwrap_or(own)
+    }
+
+    /// What is said by the new name, by those rules that do not list what is meant by any.
+    fn by_new_name(&self, asked: &Asked<'_>) -> Vec<Ruling> {
+        let names = self.names(asked.id);
+        let server = self.servers.get(&asked.id.server);
+        let hidden = server.map(|server| server.exposure.hides(&names));
+        let mut said = Vec::new();
+        if let Some(Offered::No(line)) = hidden {
+            let rule = format!("servers.{}.{line}", asked.id.server);
+            said.push(Ruling { verdict: Verdict::Deny, rule, by: By::Rule });
+        }
+        let (caller, kind, effect) = (asked.caller, asked.kind, asked.effect);
+        let wanted = Wanted { caller, id: asked.id, kind, effect, names: &names };
+        let tables = if self.binds(caller) { self.access.as_slice() } else { &[] };
+        let refused = tables.iter().filter_map(|access| access.refusal(&wanted));
+        said.extend(refused.filter(|ruling| ruling.rule != "access.default"));
+        said.push(self.question_by(asked, &names));
+        said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_model::{Caller, Effect, Front};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::decide::ServerPolicy;
+    use crate::exposure::Exposure;
+    use crate::pattern::{Arguments, Pattern};
+    use crate::permission::{DefaultRule, Rule};
+
+    fn verdict(lists: [&[&str]; 3], hide: &[&str], expose: Option<&[&str]>) -> Verdict {
+        let rules = |patterns: &[&str]| -> Vec<Rule> {
+            let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), "permissions");
+            patterns.iter().map(rule).collect()
+        };
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut policy = Policy::default();
+        let [deny, ask, allow] = lists;
+        policy.permissions.global.deny = rules(deny);
+        policy.permissions.global.ask = rules(ask);
+        policy.permissions.global.allow = rules(allow);
+        let server = ServerPolicy {
+            exposure: Exposure::new(expose.map(own).as_deref(), &own(hide)).unwrap(),
+            new_names: [("delete_all".to_owned(), "get_things".to_owned())].into(),
+            ..ServerPolicy::default()
+        };
+        policy.servers.insert("s".parse().unwrap(), server);
+        let id = ItemId { server: "s".parse().unwrap(), item: "delete_all".to_owned() };
+        let asked = Asked {
+            caller: &Caller::operator(Front::Cli),
+            id: &id,
+            kind: Kind::Tool,
+            arguments: Arguments::Unknown,
+            effect: Effect::Write,
+            now: Timestamp::UNIX_EPOCH,
+            fallback: DefaultRule::Always(Verdict::Ask),
+        };
+        let ruling = policy.decide(&asked);
+        assert_eq!(ruling, policy.explain(&asked).0);
+        ruling.verdict
+    }
+
+    #[test]
+    fn rules_go_on_to_mean_a_tool_by_its_own_name() {
+        assert_eq!(verdict([&["delete_*"], &[], &["*"]], &[], None), Verdict::Deny);
+        assert_eq!(verdict([&[], &["s__delete_all"], &["*"]], &[], None), Verdict::Ask);
+        assert_eq!(verdict([&[], &[], &["delete_all"]], &[], None), Verdict::Allow);
+        assert_eq!(verdict([&[], &[], &["*"]], &["delete_*"], None), Verdict::Deny);
+        assert_eq!(verdict([&[], &[], &["*"]], &[], Some(&["delete_all"])), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_new_name_restricts_and_never_loosens() {
+        // An allow for the new name, however it is written, allows nothing.
+        for allow in ["get_*", "s__get_things", "s:get_things", "mcp__s__get_*"] {
+            assert_eq!(verdict([&[], &[], &[allow]], &[], None), Verdict::Ask, "{allow}");
+        }
+        assert_eq!(verdict([&[], &[], &["*"]], &[], Some(&["get_*"])), Verdict::Deny);
+        assert_eq!(verdict([&["delete_all"], &[], &["get_things"]], &[], None), Verdict::Deny);
+        for name in ["get_things", "s__get_things", "s.get_*"] {
+            assert_eq!(
+                verdict([&[name], &[], &["delete_all"]], &[], None),
+                Verdict::Deny,
+                "{name}"
+            );
+            assert_eq!(verdict([&[], &[name], &["delete_all"]], &[], None), Verdict::Ask, "{name}");
+            assert_eq!(verdict([&[], &[], &["*"]], &[name], None), Verdict::Deny, "{name}");
+        }
+    }
+}
