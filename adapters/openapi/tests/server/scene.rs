@@ -97,6 +97,7 @@ impl Scene {
             catalog: Catalog::default(),
             rates: capstan_hub::Rates::default(),
             approvals: Arc::default(),
+            pins: Arc::default(),
             open_questions: Arc::default(),
             changes: Arc::default(),
         };
