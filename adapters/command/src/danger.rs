@@ -118,8 +118,10 @@ const SHARED: &[&str] = &["namespace", "context", "repo", "verbose", "quiet", "d
 /// Flags of subcommands that say where, and with whose rights, the whole program works.
 const AIMS: &[&str] = &["as", "as-group", "as-uid", "host", "machine", "server", "token"];
 
-/// Subcommands that only read but for one flag, which leaves their output in a file.
-const READERS: &[(&str, &[&str], &str)] = &[("git", &["diff", "log", "show"], "--output")];
+/// Subcommands that only read but for a flag that leaves their output in a file. Flags that are
+/// only called like changes go with it: by them nobody could tell that the rest reads.
+const READERS: &[(&str, &[&str], &[&str])] =
+    &[("git", &["diff", "log", "show"], &["--output", "--irreversible-delete", "--remove-empty"])];
 
 /// Flags that are about the program itself and end it.
 const ABOUT: &[&str] = &["help", "version", "usage", "help-all", "longhelp", "long-help"];
@@ -145,14 +147,14 @@ pub(crate) fn runs_others(binary: &str, path: &[String], help: Option<&Program>)
     path.iter().any(is_runner) || (!path.is_empty() && help.is_some_and(takes_command))
 }
 
-/// Whether a flag makes a subcommand write that reads without it. Whoever wants a file can have the
+/// Whether a flag makes a subcommand write that reads without it, or look so. Whoever wants a file can have the
 /// answer put into one.
 pub(crate) fn makes_write(binary: &str, path: &[String], flag: &Flag) -> bool {
     let [word] = path else { return false };
-    READERS.iter().any(|(program, words, name)| {
+    READERS.iter().any(|(program, words, names)| {
         *program == binary
             && words.contains(&word.as_str())
-            && flag.names.iter().any(|known| known == name)
+            && flag.names.iter().any(|name| names.contains(&name.as_str()))
     })
 }
 
