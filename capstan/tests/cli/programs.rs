@@ -198,7 +198,7 @@ fn what_the_configuration_says_of_a_program_must_make_sense() {
         ("tools = [{ name = \"a b\" }]", "has no `name`"),
         ("tools = [{ name = \"a\", argz = [] }]", "is not a known key"),
         ("tools = [{ name = \"a\" }, { name = \"a\" }]", "two tools called `a`"),
-        ("tools = { a = {} }", "does not enforce"),
+        ("tools = { a = 1 }", "must be a table"),
     ] {
         let scene = Scene::new(with(&format!(
             "[servers.k]\ntype = \"cli\"\ncommand = \"kubectl\"\n{keys}\n"
