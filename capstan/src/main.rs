@@ -12,10 +12,12 @@ mod demo;
 mod packages;
 mod approvals;
 mod desks;
+mod attach;
 mod rules;
 mod named;
 mod host;
 mod telemetry;
+mod live;
 mod serve;
 
 use std::ffi::OsString;

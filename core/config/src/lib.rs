@@ -23,6 +23,7 @@ mod fields;
 pub mod server;
 pub mod rule;
 pub mod config;
+mod likeness;
 mod refuse;
 mod read;
 mod kin;

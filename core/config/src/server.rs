@@ -37,7 +37,7 @@ pub struct ServerEntry {
 }
 
 /// A server that can be used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// How it is reached.
     pub kind: Kind,
@@ -83,7 +83,7 @@ pub struct Server {
 }
 
 /// How a server is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A process that speaks MCP over its standard input and output.
     Stdio(Program),

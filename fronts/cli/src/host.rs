@@ -2,6 +2,7 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod attach;
 mod rules;
 
 use std::net::SocketAddr;
@@ -16,14 +17,17 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use attach::{Attach, Inside};
 pub use rules::Rules;
+
+pub use crate::context::find_server;
 
 use crate::args::Options;
 use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Desks + Rules + Send + Sync {
+pub trait Host: Attach + Desks + Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

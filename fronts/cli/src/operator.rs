@@ -64,10 +64,10 @@ impl Person {
 
     /// Asks in a thread of its own: a person takes time, and the connection must go on.
     fn ask(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        let waiting = self.waiting.clone();
+        let (waiting, print) = (self.waiting.clone(), self.print.clone());
         async move {
             let asked = tokio::task::spawn_blocking(move || {
-                waiting.ask(|| form::ask(&mut form::Terminal, &elicitation))
+                waiting.ask(|| form::ask(&mut *print.prompter(), &elicitation))
             });
             asked.await.unwrap_or(Reply::Cancel)
         }
@@ -77,7 +77,7 @@ impl Person {
     fn say_declined(&self, elicitation: &Elicitation, why: &str) {
         let (server, message) = (&elicitation.server, &elicitation.message);
         let text = format!("`{server}` asked: {message}\n  declined: {why}");
-        let (print, declines) = (self.print, matches!(self.manner.elicit, Elicit::Decline));
+        let (print, declines) = (self.print.clone(), matches!(self.manner.elicit, Elicit::Decline));
         self.waiting.tell(move || {
             print.note(&text);
             if declines {
@@ -95,9 +95,10 @@ impl Operator for Person {
             Confirm::Nobody => ready(Approval::No(Ground::Nobody)).boxed(),
             Confirm::Ask => {
                 let (waiting, question) = (self.waiting.clone(), question.clone());
+                let print = self.print.clone();
                 async move {
                     let asked = tokio::task::spawn_blocking(move || {
-                        waiting.ask(|| confirm::ask(&mut form::Terminal, &question))
+                        waiting.ask(|| confirm::ask(&mut *print.prompter(), &question))
                     });
                     asked.await.unwrap_or(Approval::No(Ground::Refused))
                 }
@@ -107,7 +108,7 @@ impl Operator for Person {
     }
 
     fn told(&self, text: &str) {
-        let (print, text) = (self.print, text.to_owned());
+        let (print, text) = (self.print.clone(), text.to_owned());
         self.waiting.tell(move || print.note(&text));
     }
 
@@ -121,7 +122,7 @@ impl Operator for Person {
                 self.waiting.progress(done, total, message.as_deref());
             }
             Notice::Log { server, level, text, .. } => {
-                let print = self.print;
+                let print = self.print.clone();
                 self.waiting.tell(move || print.note(&format!("{server} {level}: {text}")));
             }
         }

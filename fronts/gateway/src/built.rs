@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::ServerName;
+use capstan_policy::Policy;
 use capstan_wire::{Json, object};
 use jiff::Timestamp;
 
@@ -26,6 +28,8 @@ pub(crate) struct Built {
     pub(crate) owners: HashMap<String, (ServerName, String)>,
     /// When a rule ceases to count, and others may be shown.
     until: Option<Timestamp>,
+    /// The rules that it was made under; every hub has its own.
+    rules: Arc<Policy>,
 }
 
 /// What a list is made of.
@@ -53,10 +57,10 @@ struct Book {
 // === impl Built ===
 
 impl Built {
-    pub(crate) fn new(made: Made) -> Self {
+    pub(crate) fn new(hub: &Hub, made: Made) -> Self {
         let Made { sources, pages: Pages { all, legacy, .. }, owners, until } = made;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
-        Self { sources, pages, legacy, owners, until }
+        Self { sources, pages, legacy, owners, until, rules: Arc::clone(&hub.policy) }
     }
 
     /// The pages, as a client of this revision may see them.
@@ -80,7 +84,7 @@ impl Built {
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         let (sources, pages, owners) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { sources, pages, legacy: None, owners, until: None }
+        Self { sources, pages, legacy: None, owners, until: None, rules: Arc::default() }
     }
 
     /// Whether rules have ceased to count since it was made.
@@ -88,14 +92,21 @@ impl Built {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it is what these lists make now.
-    pub(crate) fn is_of(&self, gathered: &Gathered, now: Timestamp) -> bool {
+    /// Whether it was made under the rules of this hub.
+    pub(crate) fn is_under(&self, hub: &Hub) -> bool {
+        Arc::ptr_eq(&self.rules, &hub.policy)
+    }
+
+    /// Whether it is what a hub makes of these lists now.
+    pub(crate) fn is_of(&self, hub: &Hub, gathered: &Gathered) -> bool {
         let same = self
             .sources
             .iter()
             .zip(&gathered.lists)
             .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
-        same && self.sources.len() == gathered.lists.len() && !self.is_over(now)
+        same && self.sources.len() == gathered.lists.len()
+            && self.is_under(hub)
+            && !self.is_over(hub.clock.now())
     }
 }
 
@@ -171,8 +182,8 @@ mod tests {
         for item in items {
             pages.push(item);
         }
-        let (sources, owners) = (Vec::new(), HashMap::new());
-        Built::new(Made { sources, pages, owners, until: None })
+        let (pages, legacy) = (pages.all.finish(), pages.legacy.map(Book::finish));
+        Built { pages, legacy, ..Built::empty() }
     }
 
     #[test]

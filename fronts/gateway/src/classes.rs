@@ -11,6 +11,7 @@ use crate::built::Built;
 use crate::client::{Client, View};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::lists::build;
 
 /// How many such lists are kept; the one that nobody has asked for the longest goes first.
 const MAX_LISTS: usize = 256;
@@ -49,36 +50,49 @@ impl Gateway {
         client: &Client,
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
-        let all = self.built(&client.view, listing).await?;
-        if !self.hub.policy.binds(&client.caller) {
+        self.seen_by(&client.view, &client.caller, listing).await
+    }
+
+    /// The list as a caller may see it now.
+    pub(crate) async fn seen_by(
+        self: &Arc<Self>,
+        view: &View,
+        caller: &Caller,
+        listing: Listing,
+    ) -> Result<Arc<Built>, Fault> {
+        let (hub, all) = (self.hub(), self.built(view, listing).await?);
+        if !hub.policy.binds(caller) {
             return Ok(all);
         }
-        let key = Key::new(client, listing);
+        let key = Key::new(view, caller, listing);
         if let Some(known) = self.lists.classes.get(&key, &all) {
             return Ok(known);
         }
-        let own = self.build(&client.view, listing, &all.gathered(), &client.caller);
+        let own = build(&hub, view, listing, &all.gathered(), caller);
         // Many see all there is, and need no copy of it.
         let own = if own.looks_like(&all) { Arc::clone(&all) } else { Arc::new(own) };
-        self.lists.classes.put(key, all, Arc::clone(&own));
+        // Another hub may have come in between; what was made under its rules is not this.
+        if all.is_under(&hub) {
+            self.lists.classes.put(key, all, Arc::clone(&own));
+        }
         Ok(own)
     }
 
     /// Whether there is a server of that name, and something of it is within the caller's reach.
     pub(crate) fn shows(&self, server: &ServerName, caller: &Caller) -> bool {
-        self.knows(server) && self.hub.policy.out_of_reach(caller, server).is_none()
+        self.knows(server) && self.hub().policy.out_of_reach(caller, server).is_none()
     }
 }
 
 // === impl Key ===
 
 impl Key {
-    fn new(client: &Client, listing: Listing) -> Self {
-        let Caller { subject, roles, .. } = &*client.caller;
+    fn new(view: &View, caller: &Caller, listing: Listing) -> Self {
+        let Caller { subject, roles, .. } = caller;
         let mut roles = roles.clone();
         roles.sort_unstable();
         roles.dedup();
-        Self { view: client.view.clone(), listing, subject: subject.clone(), roles }
+        Self { view: view.clone(), listing, subject: subject.clone(), roles }
     }
 }
 
@@ -97,6 +111,17 @@ impl Classes {
         });
         drop(kept);
         built
+    }
+
+    /// The list as it was last served, whatever it was made from.
+    pub(crate) fn last(
+        &self,
+        view: &View,
+        caller: &Caller,
+        listing: Listing,
+    ) -> Option<Arc<Built>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.lists.get(&Key::new(view, caller, listing)).map(|list| Arc::clone(&list.built))
     }
 
     fn put(&self, key: Key, of: Arc<Built>, built: Arc<Built>) {

@@ -41,7 +41,7 @@ impl Gateway {
             .and_then(|reference| object::with_member(&params, "ref", &reference))
             .map_err(|_| Fault::invalid("the params are not an object"))?;
         let errand = Errand::Complete(params);
-        let result = self.hub.errand(&server, Some((kind, &own)), &errand, &client.caller).await;
+        let result = self.hub().errand(&server, Some((kind, &own)), &errand, &client.caller).await;
         let result = match result {
             // A server that cannot say offers nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
@@ -81,7 +81,7 @@ impl Gateway {
             let gateway = Arc::clone(self);
             tokio::spawn(async move {
                 let errand = Errand::Level(level.as_str().to_owned());
-                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
+                let done = gateway.hub().errand(&server, None, &errand, &Caller::anonymous()).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a log level was not taken");
                 }

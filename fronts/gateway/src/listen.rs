@@ -39,6 +39,7 @@ pub(crate) struct Audience {
 #[derive(Clone)]
 struct Listen {
     view: View,
+    caller: Arc<Caller>,
     /// The id of its request, which every message repeats.
     id: Json,
     lists: HashSet<&'static str>,
@@ -128,7 +129,7 @@ impl Gateway {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let view = client.view.clone();
-        let listen = Listen { view, id, lists, resources, events: events.clone() };
+        let listen = Listen { view, caller, id, lists, resources, events: events.clone() };
         // The first message says what was understood.
         if events.send(Event::Message(listen.acknowledged())).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
@@ -142,15 +143,20 @@ impl Gateway {
 
     /// Tells everybody who is shown this list that it has changed.
     pub(crate) fn tell_list(&self, view: &View, listing: Listing) {
+        self.tell_those(&|other, _| other == view, listing);
+    }
+
+    /// Tells those of a view and a caller that are meant that a list has changed.
+    pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
         for client in self.audience.connected() {
-            if client.view == *view {
+            if meant(&client.view, &client.caller) {
                 client.tell(message.clone());
             }
         }
         for listen in self.audience.listening() {
-            if listen.view == *view && listen.lists.contains(key) {
+            if meant(&listen.view, &listen.caller) && listen.lists.contains(key) {
                 listen.tell(method, &Json::empty_object());
             }
         }
@@ -243,6 +249,29 @@ impl Audience {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
             || self.listens().values().any(|listen| listen.resources.contains_key(resource))
+    }
+
+    /// Who is told of changes, and what each is shown.
+    pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
+        let clients = self.connected();
+        let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        let listens = self.listening();
+        let listens = listens.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        clients.chain(listens).collect()
+    }
+
+    /// The resources that somebody wants to hear of, with one who does.
+    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Arc<Caller>> {
+        let mut wanted = HashMap::new();
+        for client in self.connected() {
+            let caller = &client.caller;
+            wanted.extend(client.subscriptions().into_iter().map(|one| (one, Arc::clone(caller))));
+        }
+        for listen in self.listening() {
+            let caller = &listen.caller;
+            wanted.extend(listen.resources.into_keys().map(|one| (one, Arc::clone(caller))));
+        }
+        wanted
     }
 
     fn connected(&self) -> Vec<Arc<Client>> {

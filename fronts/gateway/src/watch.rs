@@ -41,7 +41,8 @@ impl Gateway {
     ) -> Result<(ServerName, String, Wanting), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
-        let mut attempt = self.hub.begin_search(&call).by_method(method);
+        let hub = self.hub();
+        let mut attempt = hub.begin_search(&call).by_method(method);
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
@@ -67,7 +68,7 @@ impl Gateway {
         let wanting = Wanting::new(self, server, uri);
         let turn = self.watching.turn(server).await;
         let (errand, about) = (Errand::Subscribe(uri.to_owned()), Some((Kind::Resource, uri)));
-        let done = self.hub.errand(server, about, &errand, caller).await;
+        let done = self.hub().errand(server, about, &errand, caller).await;
         drop(turn);
         done.map(|_| wanting)
     }
@@ -83,7 +84,7 @@ impl Gateway {
             // Somebody may have asked for it while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub.errand(&server, None, &errand, &Caller::anonymous()).await;
+                let done = gateway.hub().errand(&server, None, &errand, &Caller::anonymous()).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }

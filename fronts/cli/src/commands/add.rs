@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use capstan_config::Scope;
 use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
+use capstan_config::{Origin, Scope};
 use clap::{CommandFactory, Parser};
 
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
+use crate::host::Inside;
 
 /// Programs whose own `-e` sets variables too.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
@@ -67,8 +68,11 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     let server = read(args)?;
+    if let Some(inside) = &context.inside {
+        return add_inside(context, &**inside, args, &server).await;
+    }
     let scope = args.entry.scope.map(scope_of);
     let file = context.host.target(scope, &context.options)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
@@ -88,6 +92,24 @@ pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     }
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Adds a server to the gateway that runs, and to no file.
+async fn add_inside(
+    context: &Context,
+    inside: &dyn Inside,
+    args: &AddArgs,
+    server: &NewServer,
+) -> Result<Exit, Failure> {
+    if args.entry.scope.is_some() {
+        return Err(Failure::usage("`--scope` names a file; with `--attach` there is none"));
+    }
+    let name = inside.add(&args.name, add_server("", &args.name, server)?).await?;
+    context.print.note(&format!("added `{name}` to the gateway, until it ends"));
+    if context.print.wants_json() {
+        context.print.json(&serde_json::json!({ "added": args.name, "dynamic": true }));
     }
     Ok(Exit::Ok)
 }
@@ -226,6 +248,11 @@ pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
         ScopeArg::User => Scope::User,
         ScopeArg::Project => Scope::Project,
     }
+}
+
+/// The word for where a server comes from.
+pub(crate) fn origin_word(origin: &Origin) -> &'static str {
+    if origin.is_dynamic() { "dynamic" } else { scope_word(origin.scope) }
 }
 
 pub(crate) fn scope_word(scope: Scope) -> &'static str {

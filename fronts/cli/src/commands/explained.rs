@@ -43,7 +43,7 @@ pub(super) fn steps(steps: &[Step]) -> String {
 }
 
 /// Says which rules could speak if there were arguments.
-pub(super) fn tell_by_arguments(print: Printer, by_arguments: &[Step]) {
+pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
     if by_arguments.is_empty() {
         return;
     }

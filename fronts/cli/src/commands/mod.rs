@@ -3,6 +3,7 @@
 mod acl;
 pub(crate) mod add;
 mod approvals;
+pub(crate) mod attached;
 mod audit;
 mod audit_csv;
 mod call;
@@ -20,6 +21,7 @@ mod policy;
 pub(crate) mod prompt;
 mod prompts;
 mod read;
+mod reload;
 mod remove;
 mod resources;
 mod serve;
@@ -29,17 +31,20 @@ mod tools_for;
 mod trust;
 mod why;
 
-use crate::args::Command;
+use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Runs what was typed.
-pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Failure> {
-    match command {
-        Command::Add(args) => add::run(context, args),
+pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, Failure> {
+    if let Some(exit) = attached::run(context, cli).await? {
+        return Ok(exit);
+    }
+    match &cli.command {
+        Command::Add(args) => add::run(context, args).await,
         Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
-        Command::Remove(args) => remove::run(context, args),
+        Command::Remove(args) => remove::run(context, args).await,
         Command::Enable(args) => enable::run(context, args, enable::Switch::On),
         Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
         Command::Tools(args) => tools::run(context, args).await,
@@ -49,6 +54,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Prompts(args) => prompts::run(context, args).await,
         Command::Prompt(args) => prompt::run(context, args).await,
         Command::Serve(args) => serve::run(context, args).await,
+        Command::Reload => reload::run(context).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
         Command::Acl(command) => acl::run(context, command).await,

@@ -24,7 +24,7 @@ use crate::operator::Person;
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Failure> {
-    let manner = manner(args.elicit.as_deref(), args.ask)?;
+    let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
@@ -44,8 +44,8 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Fa
     };
 
     let call = Call::new(caller, Target::prompt(id.to_string()), Some(&object_of(&values)));
-    let waiting = Waiting::new(context.print, &format!("getting `{id}`"));
-    let person = Arc::new(Person::new(context.print, manner, waiting));
+    let waiting = Waiting::new(&context.print, &format!("getting `{id}`"));
+    let person = Arc::new(Person::new(context.print.clone(), manner, waiting));
     let screened = attempt.call(&hub.session(), call, person).await?;
     if context.print.wants_json() {
         context.print.bytes(screened.result().as_bytes());
@@ -84,7 +84,7 @@ async fn find(
     if is_bare && !hub.may_be_public(typed) {
         return find_bare(context, hub, typed).await;
     }
-    let waiting = Waiting::new(context.print, &format!("looking for `{typed}`"));
+    let waiting = Waiting::new(&context.print, &format!("looking for `{typed}`"));
     let found = hub.find_prompt(caller, typed).await;
     drop(waiting);
     match found {
