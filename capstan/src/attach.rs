@@ -62,15 +62,13 @@ impl LocalHost {
         let digest = digest.unwrap_or_default();
         let like: Vec<&Gateway> =
             all.iter().filter(|(_, other)| *other == digest).map(|(one, _)| one).collect();
-        match like.as_slice() {
-            [only] => Ok((*only).clone()),
-            _ => {
-                let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
-                let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-                let message = format!("several gateways run: {}", numbers.join(", "));
-                Err(Failure::usage(message).hint("say which one: `--attach=PID`"))
-            }
+        if let [only] = like.as_slice() {
+            return Ok((*only).clone());
         }
+        let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
+        let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        let message = format!("several gateways run: {}", numbers.join(", "));
+        Err(Failure::usage(message).hint("say which one: `--attach=PID`"))
     }
 }
 
@@ -113,14 +111,13 @@ impl Attach for LocalHost {
             // What is wrong with the files is told by whoever uses them.
             let files = self.sources(options).ok()?;
             let digest = digest(&self.world, options, &files);
-            let gateway = match all.as_slice() {
-                [only] => only.clone(),
-                _ => {
-                    let mut like = with_digests(all).await;
-                    like.retain(|(_, other)| *other == digest);
-                    let [(only, _)] = like.as_slice() else { return None };
-                    only.clone()
-                }
+            let gateway = if let [only] = all.as_slice() {
+                only.clone()
+            } else {
+                let mut like = with_digests(all).await;
+                like.retain(|(_, other)| *other == digest);
+                let [(only, _)] = like.as_slice() else { return None };
+                only.clone()
             };
             let order = Order { digest: Some(digest), ..order };
             match run(&gateway, &order, near).await {
@@ -154,7 +151,7 @@ async fn with_digests(all: Vec<Gateway>) -> Vec<(Gateway, String)> {
 async fn run(gateway: &Gateway, order: &Order, near: &Near) -> Result<Exit, ControlError> {
     let written = |_| ControlError::Refused("the command cannot be written".to_owned());
     let order = Json::from_value(order).map_err(written)?;
-    let screen = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
+    let hears = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
         match line {
             ShellLine::Said(said) => {
                 if let Ok(said) = said.read::<Said>() {
@@ -175,7 +172,7 @@ async fn run(gateway: &Gateway, order: &Order, near: &Near) -> Result<Exit, Cont
             }
         }
     };
-    let done = gateway.run(&order, &screen).await?;
+    let done = gateway.run(&order, &hears).await?;
     Ok(Exit::of_code(done.read().unwrap_or(u8::MAX)))
 }
 
@@ -190,7 +187,12 @@ fn failed(error: &ControlError) -> Failure {
         }
         ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),
         // It may have been done.
-        _ => Failure::new(
+        ControlError::Io { .. }
+        | ControlError::Foreign { .. }
+        | ControlError::Silent { .. }
+        | ControlError::Unknown
+        | ControlError::Refused(_)
+        | _ => Failure::new(
             Exit::Unreachable,
             "outcome_unknown",
             format!("the gateway went away before it was done: {error}"),

@@ -4,6 +4,8 @@
 
 #[path = "terminal/approve.rs"]
 mod approve;
+#[path = "terminal/attach.rs"]
+mod attach;
 
 use std::fs;
 use std::io::{Read, Write};

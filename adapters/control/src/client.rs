@@ -19,7 +19,7 @@ use crate::message::{
     Watch,
 };
 use crate::server::read_line;
-use crate::shell::{Screen, ShellLine, send};
+use crate::shell::{Hears, ShellLine, send};
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
 /// A gateway that may be running.
@@ -81,9 +81,9 @@ impl Gateway {
         Ok(about.digest)
     }
 
-    /// Runs a command there, however long it takes; `screen` is shown what it says and asked what
+    /// Runs a command there, however long it takes; `hears` is shown what it says and asked what
     /// it asks. Dropping it ends the command.
-    pub async fn run(&self, order: &Json, screen: Screen<'_>) -> Result<Json, ControlError> {
+    pub async fn run(&self, order: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
         let (reading, mut writing) = self.connect().await?.into_split();
         let mut reading = BufReader::new(reading);
@@ -106,11 +106,11 @@ impl Gateway {
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(screen(ShellLine::Said(params.unwrap_or_else(Json::empty_object))));
+                    drop(hears(ShellLine::Said(params.unwrap_or_else(Json::empty_object))));
                 }
                 Ok(Message::Request { id, params, .. }) => {
                     let asked = ShellLine::Ask(params.unwrap_or_else(Json::empty_object));
-                    let Some(answer) = screen(asked) else { continue };
+                    let Some(answer) = hears(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
                 }

@@ -15,7 +15,7 @@ mod shell;
 
 pub use client::{Gateway, find};
 pub use server::{Control, NotHere, Steered};
-pub use shell::{Screen, ShellEvent, ShellLine};
+pub use shell::{Hears, ShellEvent, ShellLine};
 
 use std::io;
 use std::path::PathBuf;

@@ -125,7 +125,7 @@ impl Control {
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
                 debug!("too many shells at the control socket");
-                send_away(stream);
+                send_away(&stream);
                 continue;
             };
             let steered = Arc::clone(&steered);
@@ -191,7 +191,7 @@ async fn talk(stream: UnixStream, steered: &dyn Steered) -> io::Result<()> {
 }
 
 /// Says that there is no room, as far as the shell listens.
-fn send_away(stream: UnixStream) {
+fn send_away(stream: &UnixStream) {
     let mut line = compose::error_reply(&RequestId::Number(1), NOT_HERE, "too many shells");
     line.push(b'\n');
     // What fits is sent at once, and this does.
@@ -317,8 +317,8 @@ mod tests {
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.questions().await.is_err());
         assert!(gateway.digest().await.is_err());
-        let screen = |_: crate::ShellLine| -> Option<BoxFuture<'static, Json>> { None };
-        assert!(gateway.run(&Json::empty_object(), &screen).await.is_err());
+        let hears = |_: crate::ShellLine| -> Option<BoxFuture<'static, Json>> { None };
+        assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }
 }

@@ -30,7 +30,7 @@ pub enum ShellEvent {
 }
 
 /// The shell's end of what a command says and asks. A question gives back what answers it.
-pub type Screen<'a> = &'a (dyn Fn(ShellLine) -> Option<BoxFuture<'static, Json>> + Sync);
+pub type Hears<'a> = &'a (dyn Fn(ShellLine) -> Option<BoxFuture<'static, Json>> + Sync);
 
 /// What arrives at the shell.
 #[derive(Debug)]

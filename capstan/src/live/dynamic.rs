@@ -1,5 +1,7 @@
 //! Servers that are added while the gateway runs, and are gone with it.
 
+use std::sync::Arc;
+
 use capstan_cli::exit::{Exit, Failure};
 use capstan_config::source::DYNAMIC;
 use capstan_config::{Dialect, Kind, Scope, ServerEntry, SourceFile};
@@ -14,7 +16,7 @@ impl Live {
     /// # Errors
     /// When a server has that name already, when there are too many, or when a rule forbids it.
     pub(crate) async fn add(&self, name: &str, text: String) -> Result<ServerName, Failure> {
-        let turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
         let config = &setup.loaded.config;
         let source = source(name, text);
@@ -45,7 +47,7 @@ impl Live {
     /// # Errors
     /// When there is none of that name, or when it stands in a file.
     pub(crate) async fn remove(&self, name: &str) -> Result<String, Failure> {
-        let turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
         let entry = capstan_cli::host::find_server(&setup, name)?;
         let mut dynamic = self.now().dynamic.clone();
@@ -82,7 +84,7 @@ impl Live {
 /// The place that an entry stands in which stands in no file: the farthest, so that whatever is
 /// configured comes before it.
 fn source(name: &str, text: String) -> SourceFile {
-    let path = format!("{} {name}", DYNAMIC);
+    let path = format!("{DYNAMIC} {name}");
     SourceFile { dialect: Some(Dialect::Native), ..SourceFile::new(path, Scope::User, text) }
 }
 

@@ -46,6 +46,12 @@ use retired::Retired;
 /// Until then clients see what it had.
 const SETTLE: Duration = Duration::from_secs(2);
 
+/// How long files must stay as they are to be taken for whole.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// How often files are read that keep changing. The last that was read counts then.
+const MAX_READS: usize = 100;
+
 /// A gateway that runs, and what is in force there.
 pub(crate) struct Live {
     host: LocalHost,
@@ -55,7 +61,7 @@ pub(crate) struct Live {
     tracer: Option<Arc<dyn Tracer>>,
     now: Mutex<Now>,
     /// One change at a time.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
     retired: Arc<Retired>,
 }
 
@@ -96,7 +102,7 @@ impl Live {
             gateway: Arc::clone(gateway),
             tracer,
             now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held }),
-            turn: tokio::sync::Mutex::default(),
+            turn: Arc::default(),
             retired: Arc::default(),
         })
     }
@@ -106,7 +112,7 @@ impl Live {
     /// # Errors
     /// When it cannot be used; then everything is as it was.
     pub(crate) async fn reload(&self) -> Result<Changed, Failure> {
-        let turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let result = self.read_again().await;
         let trouble = result.as_ref().err().map(in_words);
         let before = std::mem::replace(&mut self.now().trouble, trouble.clone());
@@ -148,14 +154,34 @@ impl Live {
     }
 
     async fn read_again(&self) -> Result<Changed, Failure> {
+        let files = self.read_whole().await?;
+        let (files, held) = self.settled(files);
+        self.hold(&held);
+        let dynamic = self.now().dynamic.clone();
+        self.change(files, dynamic).await
+    }
+
+    /// What the files say when nobody is about to write them: one that is empty for a moment, or
+    /// half of what it will be, says something else than was meant.
+    async fn read_whole(&self) -> Result<Vec<SourceFile>, Failure> {
+        let mut read = self.read().await;
+        for _ in 0..MAX_READS {
+            tokio::time::sleep(QUIET).await;
+            let again = self.read().await;
+            match (&read, &again) {
+                (Ok(files), Ok(again)) if sources::same(files, again) => break,
+                (Err(failure), Err(again)) if failure.message == again.message => break,
+                _ => read = again,
+            }
+        }
+        read
+    }
+
+    async fn read(&self) -> Result<Vec<SourceFile>, Failure> {
         let (host, options) = (self.host.clone(), self.options.clone());
         // Files may be on a disk that takes its time.
         let read = tokio::task::spawn_blocking(move || host.sources(&options)).await;
-        let files = read.map_err(|error| Failure::internal(error.to_string()))??;
-        let (files, held) = self.settled(files);
-        self.hold(held);
-        let dynamic = self.now().dynamic.clone();
-        self.change(files, dynamic).await
+        read.map_err(|error| Failure::internal(error.to_string()))?
     }
 
     /// Puts in force what these files say, with these servers beside them.
@@ -177,7 +203,7 @@ impl Live {
         self.settle(&hub).await;
         sources::tell(&setup, &before);
         let hub = Arc::new(hub);
-        let old = self.gateway.renew(Arc::clone(&hub));
+        let old = self.gateway.renew(&hub);
         {
             let mut now = self.now();
             now.setup = setup;

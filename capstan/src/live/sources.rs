@@ -33,8 +33,8 @@ impl Live {
     }
 
     /// Notes which files wait for an approval, and tells of those that are new.
-    pub(super) fn hold(&self, held: Vec<String>) {
-        let before = std::mem::replace(&mut self.now().held, held.clone());
+    pub(super) fn hold(&self, held: &[String]) {
+        let before = std::mem::replace(&mut self.now().held, held.to_vec());
         for file in held.iter().filter(|file| !before.contains(file)) {
             tracing::warn!(
                 "{file} has changed and is not approved, so nothing of it is used; read it and run \

@@ -46,13 +46,13 @@ fn c44_servers_are_added_listed_and_removed_while_it_runs_and_the_eleventh_is_re
     assert!(said.contains("added `a` to the gateway, until it ends"), "{said}");
     ends(&world, &format!("add --attach b {server}"), 0);
     assert_eq!(servers(&world), pairs(&[("f", "user"), ("a", "dynamic"), ("b", "dynamic")]));
-    scene.until("a__echo", true);
+    scene.appears("a__echo");
     assert!(scene.works("b__echo"));
     let said = ends(&world, "call a__echo text=hi --attach", 0);
     assert!(said.contains("hi"), "{said}");
     let said = ends(&world, "remove a --attach", 0);
     assert!(said.contains("removed `a`"), "{said}");
-    scene.until("a__echo", false);
+    scene.vanishes("a__echo");
     until_running(&world, "m-a", 0);
     for number in 2..=10 {
         ends(&world, &format!("--attach add s{number} {server}"), 0);
@@ -64,7 +64,7 @@ fn c44_servers_are_added_listed_and_removed_while_it_runs_and_the_eleventh_is_re
     assert_eq!(before, after, "no file has changed");
     // They outlive a change of the files, and nothing else does.
     world.write_user_config(&format!("{ALL}{}", fixture("g", &[])));
-    scene.until("g__echo", true);
+    scene.appears("g__echo");
     assert!(scene.works("b__echo") && !scene.has("f__echo"));
     scene.gateway.hang_up();
     assert_eq!(scene.gateway.end(), Some(0));
@@ -107,7 +107,7 @@ fn the_operators_rules_hold_for_servers_that_are_added() {
     let mut scene = Scene::start(&world);
     let server = binary("capstan-fixture").display().to_string();
     ends(&world, &format!("--attach add a {server}"), 0);
-    scene.until("a__echo", true);
+    scene.appears("a__echo");
     assert!(scene.works("a__echo") && !scene.works("a__count") && !scene.has("a__count"));
     let said = ends(&world, "--attach call a__count", 6);
     assert!(said.contains("*__count"), "{said}");

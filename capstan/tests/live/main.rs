@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 #![expect(clippy::indexing_slicing, reason = "clippy exempts test functions, not their helpers")]
 
-#[expect(dead_code, reason = "it is shared, and not every test needs all of it")]
 #[path = "../leftovers/mod.rs"]
 mod leftovers;
 #[expect(dead_code, reason = "it is shared, and not every test needs all of it")]

@@ -25,8 +25,8 @@ fn servers_come_change_and_go_while_calls_run_and_the_others_notice_nothing() {
     let slow = scene.begin("c__slow", &json!({ "ms": 3000 }));
     let changed = fixture("c", &["--instructions", "m-new", "--tools", "1"]);
     world.write_user_config(&format!("{ALL}{}{steady}{changed}", server("n", "m-n")));
-    scene.until("n__echo", true);
-    scene.until("c__tool_0", true);
+    scene.appears("n__echo");
+    scene.appears("c__tool_0");
     assert!(scene.works("c__tool_0"), "new calls go to the new server");
     // The long call ends on the connection it began on, which is closed then.
     let answer = scene.answer(slow);
@@ -34,7 +34,7 @@ fn servers_come_change_and_go_while_calls_run_and_the_others_notice_nothing() {
     until_running(&world, "m-old", 0);
     until_running(&world, "m-new", 1);
     world.write_user_config(&format!("{ALL}{steady}{changed}"));
-    scene.until("n__echo", false);
+    scene.vanishes("n__echo");
     until_running(&world, "m-n", 0);
     assert!(scene.works("steady__echo") && !scene.works("n__echo"));
     assert_eq!(fixtures(&world, "m-steady"), before, "it was never started anew");
@@ -50,7 +50,7 @@ fn a_call_that_outlives_its_server_is_ended_with_the_gateway_and_nothing_is_left
     assert!(scene.works("c__echo"));
     scene.begin("c__hang", &json!({}));
     world.write_user_config(&format!("{ALL}{}", server("d", "m-d")));
-    scene.until("d__echo", true);
+    scene.appears("d__echo");
     until_running(&world, "m-old", 1);
     scene.gateway.signal(Signal::TERM);
     assert_eq!(scene.gateway.end(), Some(0));
@@ -82,7 +82,7 @@ fn a_broken_file_changes_nothing_and_says_where_it_is_broken() {
     }
     assert_eq!(fixtures(&world, "m-f"), before);
     world.write_user_config(&format!("{good}{more}"));
-    scene.until("g__echo", true);
+    scene.appears("g__echo");
 }
 
 #[test]
@@ -91,15 +91,15 @@ fn a_file_that_is_put_in_the_place_of_another_is_seen_and_so_is_one_that_appears
     let mut scene = Scene::start(&world);
     assert!(!scene.works("f__echo"));
     world.write_user_config(&format!("{ALL}{}", server("f", "m-f")));
-    scene.until("f__echo", true);
+    scene.appears("f__echo");
     let file = world.config().join("capstan/config.toml");
     let new = file.with_extension("new");
     fs::write(&new, format!("{ALL}{}", server("g", "m-g"))).unwrap();
     fs::rename(&new, &file).unwrap();
-    scene.until("g__echo", true);
+    scene.appears("g__echo");
     assert!(!scene.has("f__echo"));
     fs::remove_file(&file).unwrap();
-    scene.until("g__echo", false);
+    scene.vanishes("g__echo");
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn another_rule_counts_for_the_next_call_and_the_server_stays() {
     assert!(scene.works("f__count"));
     let before = fixtures(&world, "m-f");
     world.write_user_config(&format!("{ALL}{f}[servers.f.permissions]\ndeny = [\"count\"]\n"));
-    scene.until("f__count", false);
+    scene.vanishes("f__count");
     assert!(!scene.works("f__count") && scene.works("f__echo"));
     world.write_user_config(&format!("{ALL}{f}hide = [\"echo\"]\n"));
-    scene.until("f__count", true);
+    scene.appears("f__count");
     assert!(scene.works("f__count") && !scene.works("f__echo"));
     assert_eq!(fixtures(&world, "m-f"), before);
 }
@@ -142,18 +142,18 @@ fn a_project_file_counts_as_it_was_approved_until_it_is_approved_anew() {
     let world = with(ALL);
     world.write("project/.git/HEAD", "");
     let file = "project/.capstan/config.toml";
-    world.write(file, &server("p", "m-p"));
+    world.write(file, server("p", "m-p"));
     let trust = || world.capstan(["trust", "--yes"]).run();
     assert_eq!(trust().status, Some(0));
     let mut scene = Scene::start(&world);
     assert!(scene.works("p__echo"));
-    world.write(file, &format!("{}{}", server("p", "m-p"), server("q", "m-q")));
+    world.write(file, format!("{}{}", server("p", "m-p"), server("q", "m-q")));
     let said = scene.gateway.says("is not approved");
     assert!(said.contains("config.toml") && said.contains("capstan trust"), "{said}");
     assert!(scene.works("p__echo") && !scene.works("q__echo"));
     assert_eq!(fixtures(&world, "m-q"), Vec::<String>::new());
     assert_eq!(trust().status, Some(0));
-    scene.until("q__echo", true);
+    scene.appears("q__echo");
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn two_hundred_edits_under_load_fail_no_call_and_leave_nothing_behind() {
     let before = fixtures(&world, "m-steady");
     // Once there and back, so that everything is open that stays so.
     world.write_user_config(&edit(1));
-    scene.until("c__echo", true);
+    scene.appears("c__echo");
     world.write_user_config(&edit(0));
-    scene.until("c__echo", false);
+    scene.vanishes("c__echo");
     until_running(&world, "m-c", 0);
     let files = open_files(scene.gateway.child.id());
     for number in 1..=200 {
@@ -194,10 +194,10 @@ fn two_hundred_edits_under_load_fail_no_call_and_leave_nothing_behind() {
         }
         // From time to time it has to be in force, so that not all of them are taken as one.
         if number % 8 == 1 {
-            scene.until("c__echo", true);
+            scene.appears("c__echo");
         }
     }
-    scene.until("c__echo", false);
+    scene.vanishes("c__echo");
     until_running(&world, "m-c", 0);
     until_running(&world, "m-other", 0);
     assert_eq!(fixtures(&world, "m-steady"), before, "it was never started anew");

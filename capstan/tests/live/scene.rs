@@ -86,12 +86,23 @@ impl Scene {
         self.heard.iter().any(|message| message["method"] == "notifications/tools/list_changed")
     }
 
-    /// Waits until a tool is there, or is no longer.
+    /// Waits until a tool is there.
     #[track_caller]
-    pub(crate) fn until(&mut self, tool: &str, there: bool) {
+    pub(crate) fn appears(&mut self, tool: &str) {
+        self.until(|scene| scene.has(tool), tool);
+    }
+
+    /// Waits until a tool is gone.
+    #[track_caller]
+    pub(crate) fn vanishes(&mut self, tool: &str) {
+        self.until(|scene| !scene.has(tool), tool);
+    }
+
+    #[track_caller]
+    fn until(&mut self, reached: impl Fn(&mut Self) -> bool, tool: &str) {
         let start = Instant::now();
-        while self.has(tool) != there {
-            assert!(start.elapsed() < LIMIT, "`{tool}` there: {there}");
+        while !reached(self) {
+            assert!(start.elapsed() < LIMIT, "`{tool}`");
             self.told();
         }
     }
@@ -112,21 +123,21 @@ impl Scene {
 }
 
 /// The ids of the fixtures that run with this word on their command line.
-pub(crate) fn fixtures(world: &World, word: &str) -> Vec<String> {
+pub(crate) fn fixtures(world: &World, mark: &str) -> Vec<String> {
     let all = running_in(world);
     let fixtures = all.iter().filter(|line| {
         let mut words = line.split_whitespace().skip(1);
         let program = words.next().unwrap_or_default();
-        program.ends_with("capstan-fixture") && words.any(|other| other == word)
+        program.ends_with("capstan-fixture") && words.any(|other| other == mark)
     });
     fixtures.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 /// Waits until so many fixtures run with this word on their command line.
 #[track_caller]
-pub(crate) fn until_running(world: &World, word: &str, count: usize) {
-    let reached = wait_until(|| fixtures(world, word).len() == count, LIMIT);
-    assert!(reached, "{count} with {word}: {:#?}", running_in(world));
+pub(crate) fn until_running(world: &World, mark: &str, count: usize) {
+    let reached = wait_until(|| fixtures(world, mark).len() == count, LIMIT);
+    assert!(reached, "{count} with {mark}: {:#?}", running_in(world));
 }
 
 /// How many files a process has open.

@@ -1,5 +1,7 @@
 //! The person at the command line: approves by typing, answers questions, sees progress.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use capstan_hub::Ground;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Want,
@@ -17,6 +19,8 @@ pub(crate) struct Person {
     print: Printer,
     manner: Manner,
     waiting: Waiting,
+    /// Tells them apart from others whose commands run in the same gateway.
+    number: u64,
 }
 
 /// How they are asked.
@@ -32,7 +36,10 @@ pub(crate) struct Manner {
 
 impl Person {
     pub(crate) fn new(print: Printer, manner: Manner, waiting: Waiting) -> Self {
-        Self { print, manner, waiting }
+        // Clients of a gateway count from one.
+        static NUMBERS: AtomicU64 = AtomicU64::new(1 << 48);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { print, manner, waiting, number }
     }
 
     fn answer(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
@@ -114,6 +121,10 @@ impl Operator for Person {
 
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
         self.answer(elicitation)
+    }
+
+    fn party(&self) -> u64 {
+        self.number
     }
 
     fn notice(&self, notice: Notice) {

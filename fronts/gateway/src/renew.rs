@@ -25,13 +25,13 @@ struct Seen {
 impl Gateway {
     /// Puts another hub in the place of the one before, which is given back. Calls that are under
     /// way end where they began.
-    pub fn renew(self: &Arc<Self>, hub: Arc<Hub>) -> Arc<Hub> {
-        let seen = self.seen(&hub);
-        let before = self.put(Arc::clone(&hub));
-        let changed = changed(&before, &hub);
+    pub fn renew(self: &Arc<Self>, hub: &Arc<Hub>) -> Arc<Hub> {
+        let seen = self.seen(hub);
+        let before = self.put(Arc::clone(hub));
+        let changed = changed(&before, hub);
         self.forget_levels(&changed);
         self.lists.forget_awaited(&changed);
-        self.watch_again(&hub, &changed);
+        self.watch_again(hub, &changed);
         for (view, listing) in self.lists.known() {
             self.look(view, listing);
         }

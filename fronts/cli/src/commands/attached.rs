@@ -55,16 +55,15 @@ async fn like(context: &Context, cli: &Cli, args: &CallArgs) -> Result<Option<Ex
 
 /// The command as it is to be run elsewhere.
 async fn order(context: &Context, cli: &Cli) -> Result<Order, Failure> {
-    let stdin = match &cli.command {
-        Command::Call(args) if args.arguments.iter().any(|word| word == "-") => {
-            let read = Stdin::read(context, &args.arguments).await.0;
-            let text = read.as_ref().ok().cloned();
-            // If it runs here after all, this is what came.
-            *context.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-            text
-        }
-        _ => None,
-    };
+    let mut stdin = None;
+    if let Command::Call(args) = &cli.command
+        && args.arguments.iter().any(|word| word == "-")
+    {
+        let read = Stdin::read(context, &args.arguments).await.0;
+        stdin = read.as_ref().ok().cloned();
+        // If it runs here after all, this is what came.
+        *context.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+    }
     let here = std::env::current_dir()
         .map_err(|error| Failure::internal(format!("the current folder: {error}")))?;
     let (terminal, width) = (context.print.is_terminal(), context.print.width());

@@ -6,7 +6,7 @@ use super::{Prompt, Said, To, Typed};
 use crate::print::{Printer, write_bytes, write_data, write_note};
 use crate::waiting::Waiting;
 
-/// The screen and the keyboard of the shell.
+/// The terminal of the shell.
 #[derive(Clone)]
 pub struct Near(Arc<Waiting>);
 
