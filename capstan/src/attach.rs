@@ -1,5 +1,7 @@
 //! Shells that have their commands run in a gateway: which one, and how.
 
+use std::path::PathBuf;
+
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::far::{Near, Order, Prompt, Said, Typed};
@@ -73,6 +75,10 @@ impl LocalHost {
 }
 
 impl Attach for LocalHost {
+    fn here(&self) -> PathBuf {
+        self.world.here().to_owned()
+    }
+
     fn run_in<'a>(
         &'a self,
         process: Option<u32>,

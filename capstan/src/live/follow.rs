@@ -31,6 +31,8 @@ pub(crate) async fn follow(live: Arc<Live>) -> Infallible {
     set(&live, watch.as_mut());
     let hangup = hangup(&news);
     let looked = async {
+        // Something may have changed since it was read for the start.
+        drop(live.reload().await);
         loop {
             wait(&live, &news).await;
             // First, so that nothing is missed that happens while files are read.

@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Fa
         }
         (None, _) => return Ok(None),
     };
-    let order = order(context, cli).await?;
+    let order = order(context, cli).await;
     let near = Near::new(&context.print, "waiting for the gateway");
     context.host.run_in(process, order, options, &near).await.map(Some)
 }
@@ -48,13 +48,13 @@ async fn like(context: &Context, cli: &Cli, args: &CallArgs) -> Result<Option<Ex
     if args.ask.ask {
         return Ok(None);
     }
-    let order = order(context, cli).await?;
+    let order = order(context, cli).await;
     let near = Near::new(&context.print, &format!("calling `{}`", args.tool));
     context.host.run_in_like(order, &context.options, &near).await.transpose()
 }
 
 /// The command as it is to be run elsewhere.
-async fn order(context: &Context, cli: &Cli) -> Result<Order, Failure> {
+async fn order(context: &Context, cli: &Cli) -> Order {
     let mut stdin = None;
     if let Command::Call(args) = &cli.command
         && args.arguments.iter().any(|word| word == "-")
@@ -64,11 +64,10 @@ async fn order(context: &Context, cli: &Cli) -> Result<Order, Failure> {
         // If it runs here after all, this is what came.
         *context.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
     }
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::internal(format!("the current folder: {error}")))?;
     let (terminal, width) = (context.print.is_terminal(), context.print.width());
     let (words, person, digest) = (cli.words.clone(), context.print.has_person(), None);
-    Ok(Order { words, stdin, here, terminal, width, person, digest })
+    let here = context.host.here();
+    Order { words, stdin, here, terminal, width, person, digest }
 }
 
 fn can_attach(command: &Command) -> bool {

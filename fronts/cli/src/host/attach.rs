@@ -1,5 +1,6 @@
 //! What the command line needs to work in a gateway that runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_hub::Hub;
@@ -13,6 +14,9 @@ use crate::far::{Near, Order};
 
 /// The gateways of this user that run on this machine.
 pub trait Attach {
+    /// The folder that the command was typed in.
+    fn here(&self) -> PathBuf;
+
     /// Runs a command in the gateway of this process id, or in the only one that runs.
     fn run_in<'a>(
         &'a self,

@@ -8,5 +8,6 @@ mod world;
 mod changes;
 mod limits;
 mod names;
+mod renew;
 mod questions;
 mod tasks;
