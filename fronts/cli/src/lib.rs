@@ -51,11 +51,13 @@ use crate::print::Printer;
 /// # Errors
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
-    let words = commands::add::normalise(words.into_iter().collect());
-    let words = commands::prompt::normalise(words);
+    // Made once: that takes longer than all that is done with it.
+    let command = Cli::command();
+    let words = commands::add::normalise(&command, words.into_iter().collect());
+    let words = commands::prompt::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
-    match read(words) {
+    match read(command, words) {
         Ok(mut cli) => match commands::add::lift_options(&mut cli) {
             Ok(()) => Ok(cli),
             Err(failure) => {
@@ -80,10 +82,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
 }
 
 /// Reads words that are put in order already.
-fn read(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let text = |word: &OsString| word.clone().into_string().ok();
     let all: Option<Vec<String>> = words.iter().map(text).collect();
-    let matches = Cli::command().try_get_matches_from(words)?;
+    let matches = command.try_get_matches_from(words)?;
     let cli = Cli::from_arg_matches(&matches)?;
     Ok(Cli { words: all.unwrap_or_default(), ..cli })
 }
@@ -97,7 +99,7 @@ pub async fn run_inside(
 ) -> Exit {
     let (words, stdin) = (order.words.clone(), order.stdin.clone());
     let far = Far::new(order, events);
-    let read = read(words.into_iter().map(OsString::from).collect());
+    let read = read(Cli::command(), words.into_iter().map(OsString::from).collect());
     let read = read.map_err(|error| Failure::usage(error.render().to_string()));
     let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
     let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
 use capstan_config::{Origin, Scope};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
@@ -18,11 +18,11 @@ const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 /// Leaves out words that no parser of ours knows: `mcp` before a verb, as other programs have it,
 /// and the first `--` of an `add`, wherever it stands.
-pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some(mut verb) = verb_at(&words, 1) else { return words };
+pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let Some(mut verb) = verb_at(command, &words, 1) else { return words };
     if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
         words.remove(verb);
-        verb = verb_at(&words, verb).unwrap_or(verb);
+        verb = verb_at(command, &words, verb).unwrap_or(verb);
     }
     if words.get(verb).is_some_and(|word| word == "add")
         && let Some(at) = words.iter().position(|word| word == "--")
@@ -34,12 +34,11 @@ pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Where the first word from `start` on is that is neither an option nor the value of one.
-fn verb_at(words: &[OsString], start: usize) -> Option<usize> {
-    let command = Cli::command();
+fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
         let word = words.get(at)?.to_string_lossy();
-        at += match own(&[&command], &word) {
+        at += match own(&[command], &word) {
             Some(Own::WithValue) => 2,
             Some(Own::Alone) => 1,
             None if word.starts_with('-') => 1,
@@ -283,6 +282,8 @@ impl From<EditError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -291,7 +292,7 @@ mod tests {
 
     #[track_caller]
     fn check(typed: &str, expected: &str) {
-        assert_eq!(normalise(words(typed)), words(expected));
+        assert_eq!(normalise(&Cli::command(), words(typed)), words(expected));
     }
 
     #[test]
