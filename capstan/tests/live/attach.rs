@@ -175,33 +175,51 @@ fn check(config: &str, words: &[&str], stdin: &str, code: i32) {
     assert_eq!(alone.0, Some(code), "{words:?}: {alone:?}");
 }
 
-#[test]
-fn a_call_is_the_same_whether_a_gateway_makes_it_or_not() {
+/// The same for many words, with a server that may do everything but count.
+#[track_caller]
+fn check_all(cases: &[(&[&str], &str, i32)]) {
     let config = format!(
         "[permissions]\nallow = [\"*\"]\ndeny = [\"*__count\"]\n\n{}timeout = \"2s\"\n",
         fixture("f", &["--instructions", "m-f"])
     );
-    for (words, stdin, code) in [
-        (&["call", "f__echo", "text=hi", "n:=1.00"][..], "", 0),
+    for (words, stdin, code) in cases {
+        check(&config, words, stdin, *code);
+    }
+}
+
+#[test]
+fn an_answer_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__echo", "text=hi", "n:=1.00"], "", 0),
         (&["call", "f__echo", "text=hi", "--json"], "", 0),
         (&["call", "f__echo", "-", "--json"], r#"{"text":"from stdin"}"#, 0),
-        (&["call", "f__echo", "-"], "no JSON", 2),
         (&["call", "f:weird", "--json"], "", 0),
-        (&["call", "f__fail"], "", 1),
-        (&["call", "f__rpc_error", "code=-5"], "", 1),
+        (&["call", "f__log"], "", 0),
+        (&["call", "f__progress", "steps=3"], "", 0),
+        (&["call", "f__elicit"], "", 0),
+    ]);
+}
+
+#[test]
+fn a_refusal_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__echo", "-"], "no JSON", 2),
         (&["call", "f__count"], "", 6),
         (&["call", "f__count", "--json"], "", 6),
         (&["call", "f__ecko"], "", 4),
         (&["call", "g__echo"], "", 4),
         (&["call", "f__add", "a=one"], "", 2),
-        (&["call", "f__log"], "", 0),
-        (&["call", "f__progress", "steps=3"], "", 0),
-        (&["call", "f__elicit"], "", 0),
+    ]);
+}
+
+#[test]
+fn a_failure_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__fail"], "", 1),
+        (&["call", "f__rpc_error", "code=-5"], "", 1),
         (&["call", "f__slow", "ms=60000"], "", 8),
         (&["call", "f__crash_read"], "", 7),
-    ] {
-        check(&config, words, stdin, code);
-    }
+    ]);
 }
 
 #[test]
