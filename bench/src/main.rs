@@ -4,6 +4,7 @@
 //! side in one run; such a goal that is missed is reported, and never makes the run fail. Counts of
 //! instructions are the same everywhere, so that there a missed goal does.
 
+mod attached;
 mod call;
 mod classifier;
 mod gateway;

@@ -10,6 +10,8 @@ use anyhow::{Context, bail};
 use capstan_testkit::{World, process};
 use serde::Serialize;
 
+use crate::attached;
+
 /// The server by which people try out their clients, below the root of the repository.
 const EVERYTHING: &str =
     ".dev/npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
@@ -55,7 +57,9 @@ pub(crate) fn measure() -> anyhow::Result<Vec<OneShot>> {
             goal: 4.0,
         },
     ];
-    cases.iter().map(Case::measure).collect()
+    let mut measured: Vec<OneShot> = cases.iter().map(Case::measure).collect::<Result<_, _>>()?;
+    measured.push(attached::measure()?);
+    Ok(measured)
 }
 
 // === impl OneShot ===
@@ -134,7 +138,7 @@ fn everything() -> anyhow::Result<PathBuf> {
 }
 
 /// How long a run takes, which must bring the answer.
-fn timed(command: &mut Command) -> anyhow::Result<Duration> {
+pub(crate) fn timed(command: &mut Command) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     let output = command.output();
     let took = begun.elapsed();
@@ -155,7 +159,7 @@ fn shown(command: &Command) -> String {
 }
 
 /// The middle one, in milliseconds.
-fn median(mut times: Vec<Duration>) -> f64 {
+pub(crate) fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times.get(times.len() / 2).map_or(f64::NAN, |middle| middle.as_secs_f64() * 1000.0)
 }

@@ -21,6 +21,7 @@ use capstan_policy::{command, environment};
 
 use crate::clock::SystemClock;
 use crate::command_line;
+use crate::live::Before;
 use crate::openapi;
 use crate::policy;
 use crate::world::World;
@@ -44,35 +45,58 @@ pub(crate) fn hub(
     approve: Approve,
     others: Others,
 ) -> anyhow::Result<Hub> {
+    hub_after(world, loaded, (approve, others), None)
+}
+
+/// The same, in the place of another: what has not changed is taken over.
+pub(crate) fn hub_after(
+    world: &World,
+    loaded: &Loaded,
+    (approve, others): (Approve, Others),
+    before: Option<&Before<'_>>,
+) -> anyhow::Result<Hub> {
     let config = &loaded.config;
     let policy = policy::of(config)
         .map_err(|(server, error)| anyhow!(error).context(format!("server `{server}`")))?;
-    let (keeper, changes) = (our_own_program()?, Arc::new(Changes::default()));
+    let changes = before.map_or_else(Arc::default, |before| Arc::clone(&before.hub.changes));
+    let keeper = our_own_program()?;
     let assembly =
         Assembly { world, config, approve, others, keeper, changes: Arc::clone(&changes) };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let clock: Arc<dyn Clock> =
+        before.map_or_else(SystemClock::shared, |before| Arc::clone(&before.hub.clock));
     let servers = config.servers.values();
-    let backends = servers.map(|entry| (entry.name.clone(), assembly.backend(entry))).collect();
+    let backend = |entry: &ServerEntry| {
+        let kept = before.and_then(|before| before.backend(config, entry));
+        (entry.name.clone(), kept.unwrap_or_else(|| assembly.backend(entry)))
+    };
+    let backends = servers.map(backend).collect();
     Ok(Hub {
         backends,
         policy: Arc::new(policy),
-        audit: audit(world, config)?,
+        audit: match before {
+            Some(before) => Arc::clone(&before.hub.audit),
+            None => audit(world, config)?,
+        },
         pins: Arc::new(crate::pins::of(world, config, &clock, &changes)),
         clock,
         limits: limits(loaded),
-        rates: crate::rates::of(config),
-        catalog: crate::overrides::catalog(config, names(config)),
-        open_questions: Arc::default(),
+        rates: crate::rates::of(config, before.map(|before| &before.hub.rates)),
+        catalog: crate::overrides::catalog(config, names(config, before)),
+        open_questions: before.map(|one| Arc::clone(&one.hub.open_questions)).unwrap_or_default(),
         changes,
         approvals: Arc::default(),
     })
 }
 
 /// How the items of each server are called.
-fn names(config: &Config) -> Names {
+fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
     let whole =
         config.servers.values().filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
-    Names::new(whole.map(|(entry, server)| (entry.name.clone(), server.naming)))
+    let all = whole.map(|(entry, server)| (entry.name.clone(), server.naming));
+    match before {
+        Some(before) => before.hub.catalog.names.then(all),
+        None => Names::new(all),
+    }
 }
 
 fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
@@ -137,14 +161,14 @@ impl Assembly<'_> {
             Err(problem) => return absent(ServerState::Failed(problem.to_string())),
         };
         match &server.kind {
-            Kind::Stdio(program) => match self.forbids(entry, program) {
+            Kind::Stdio(program) => match forbids(self.config, entry, program) {
                 Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
                 None => self.connected(self.settings(entry, server, program)),
             },
             Kind::Http(remote) => self.connected(self.remote(entry, server, remote, http(remote))),
             Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
             Kind::Cli(cli) => {
-                if let Some(rule) = self.forbids(entry, &cli.program) {
+                if let Some(rule) = forbids(self.config, entry, &cli.program) {
                     return Arc::new(Absent::forbidden(entry.name.clone(), rule));
                 }
                 let settings = self.settings(entry, server, &cli.program);
@@ -162,14 +186,6 @@ impl Assembly<'_> {
     fn connected(&self, settings: impl Into<Settings>) -> Arc<dyn Backend> {
         let listener: Arc<dyn Listener> = Arc::<Changes>::clone(&self.changes);
         Arc::new(capstan_backend::Server::heard_by(settings, listener))
-    }
-
-    /// The rule that keeps the server from being started, if there is one.
-    fn forbids(&self, entry: &ServerEntry, program: &Program) -> Option<String> {
-        let allowed = self.config.allowed_commands(&entry.origin.file);
-        let runs = command::is_allowed(&program.command, allowed.as_deref());
-        let command = &program.command;
-        (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
@@ -255,6 +271,14 @@ impl Assembly<'_> {
         let configured = server.roots.iter().map(|root| workspace.join(root));
         self.world.project().into_iter().chain(configured).map(|path| root(&path)).collect()
     }
+}
+
+/// The rule that keeps a server from being started, if there is one.
+pub(crate) fn forbids(config: &Config, entry: &ServerEntry, program: &Program) -> Option<String> {
+    let allowed = config.allowed_commands(&entry.origin.file);
+    let command = &program.command;
+    let runs = command::is_allowed(command, allowed.as_deref());
+    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
 }
 
 fn era(server: &Server) -> Era {

@@ -1,5 +1,6 @@
 //! The time, as the hub takes it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use capstan_hub::ports::{BoxFuture, Clock};
@@ -13,6 +14,10 @@ pub(crate) struct SystemClock {
 impl SystemClock {
     pub(crate) fn new() -> Self {
         Self { start: Instant::now() }
+    }
+
+    pub(crate) fn shared() -> Arc<dyn Clock> {
+        Arc::new(Self::new())
     }
 }
 

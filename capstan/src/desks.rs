@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use capstan_cli::desks::{Desks, Seen};
 use capstan_cli::exit::{Exit, Failure};
-use capstan_control::{Control, ControlError, Gateway, find};
-use capstan_hub::Approvals;
+use capstan_control::{Control, ControlError, Gateway, Steered, find};
 use capstan_hub::approvals::{Answer, Answered};
 use capstan_hub::ports::BoxFuture;
 use futures::FutureExt;
@@ -25,12 +24,12 @@ const LOOK: Duration = Duration::from_secs(1);
 type Marks = HashMap<Gateway, u64>;
 
 /// Opens our socket and answers shells there, until the task is ended.
-pub(crate) fn open(world: &World, approvals: &Arc<Approvals>) -> JoinSet<()> {
+pub(crate) fn open(world: &World, steered: Arc<dyn Steered>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for folder in folders(world) {
         match Control::open(&folder) {
             Ok(control) => {
-                tasks.spawn(control.serve(Arc::clone(approvals)));
+                tasks.spawn(control.serve(steered));
                 return tasks;
             }
             Err(error) => {

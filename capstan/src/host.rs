@@ -38,6 +38,7 @@ const MANAGED: &str = "/etc/capstan/config.toml";
 const CONFIG: &str = "config.toml";
 
 /// The program around the command line.
+#[derive(Clone)]
 pub(crate) struct LocalHost {
     pub(crate) world: Arc<World>,
 }
@@ -164,7 +165,7 @@ impl Host for LocalHost {
         options: &'a Options,
         serving: Serving<'a>,
     ) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(serve::serve(&self.world, &setup.loaded, approve(options), serving))
+        Box::pin(serve::serve(&self.world, setup, options, serving))
     }
 
     fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
@@ -301,7 +302,7 @@ impl Host for LocalHost {
     }
 }
 
-fn approve(options: &Options) -> Approve {
+pub(crate) fn approve(options: &Options) -> Approve {
     if options.trust_project { Approve::All } else { Approve::Approved }
 }
 

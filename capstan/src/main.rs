@@ -16,12 +16,14 @@ mod packages;
 mod pins;
 mod approvals;
 mod desks;
+mod attach;
 mod doctor;
 mod rules;
 mod named;
 mod clients;
 mod host;
 mod telemetry;
+mod live;
 mod serve;
 
 use std::ffi::OsString;

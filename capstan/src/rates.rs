@@ -3,8 +3,8 @@
 use capstan_config::Config;
 use capstan_hub::{Rate, Rates};
 
-/// The rates of a configuration.
-pub(crate) fn of(config: &Config) -> Rates {
+/// The rates of a configuration; those that were there before go on counting.
+pub(crate) fn of(config: &Config, before: Option<&Rates>) -> Rates {
     let rate = |written: &capstan_config::Rate| Rate {
         limit: written.limit,
         every: written.every,
@@ -12,5 +12,9 @@ pub(crate) fn of(config: &Config) -> Rates {
         tools: written.tools.clone(),
         reason: written.reason.clone(),
     };
-    Rates::new(config.tools.rates.iter().map(rate).collect())
+    let rates = config.tools.rates.iter().map(rate).collect();
+    match before {
+        Some(before) => before.then(rates),
+        None => Rates::new(rates),
+    }
 }

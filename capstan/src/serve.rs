@@ -12,19 +12,23 @@ use std::time::Duration;
 use anyhow::Context;
 use capstan_audit::Background;
 use capstan_backend::Others;
+use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Face, HttpFace, Ready, Serving};
+use capstan_cli::host::{Face, HttpFace, Ready, Serving, Setup};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_model::{Caller, ServerName, ServerState};
+use futures::FutureExt;
 use futures::future::{join, join_all};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
+use crate::host::approve;
+use crate::live::{self, Door, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
 use crate::world::World;
@@ -44,42 +48,47 @@ type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
     world: &Arc<World>,
-    loaded: &Loaded,
-    approve: Approve,
+    setup: &Setup,
+    options: &Options,
     serving: Serving<'_>,
 ) -> Result<(), Failure> {
     let Serving { face, mut stop, ready } = serving;
+    let loaded = &*setup.loaded;
     // First, so that nothing is started for an address that cannot be had.
     let bound = match face {
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (mut hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
+    let (mut hub, audit) = hub(world, loaded, approve(options)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
     telemetry.follow(&mut hub);
-    let hub = Arc::new(hub);
-    let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer())
+    let gateway = Gateway::watched(Arc::new(hub), telemetry.tracer())
         .map_err(|error| Failure::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
-    let mut controlled = desks::open(world, &hub.approvals);
+    let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
+    let live = Live::new(world, (setup, options), door, &gateway, telemetry.tracer());
+    let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
-    let whole = Arc::clone(&hub);
     tokio::spawn(async move {
         warming.warm_up().await;
-        policy::tell_unmatched(&whole).await;
+        policy::tell_unmatched(&warming.hub()).await;
     });
-    let result = match required(&hub, &loaded.config, &mut stop).await {
-        Ok(ControlFlow::Continue(())) => run(gateway, bound, &hub, (stop, ready)).await,
+    let required = required(&gateway.hub(), &loaded.config, &mut stop).await;
+    let result = match required {
+        Ok(ControlFlow::Continue(())) => {
+            controlled.spawn(live::follow(Arc::clone(&live)).map(|never| match never {}));
+            run(gateway, bound, (stop, ready)).await
+        }
         Ok(ControlFlow::Break(())) => Ok(()),
         Err(failure) => Err(failure),
     };
     controlled.shutdown().await;
     // At the same time, and beside the runtime: neither has time to wait for the other.
     let told = tokio::task::spawn_blocking(move || telemetry.end());
-    let ((), told) = tokio::join!(hub.close(), told);
+    let ((), told) = tokio::join!(live.close(), told);
     drop((told, counted));
     if let Some(audit) = audit {
         audit.close();
@@ -91,10 +100,9 @@ pub(crate) async fn serve(
 async fn run<'a>(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
-    hub: &Arc<Hub>,
     (stop, ready): (BoxFuture<'a, ()>, Announce<'a>),
 ) -> Result<(), Failure> {
-    let watched = watch(hub);
+    let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
             let streams = stdio::streams::standard();
@@ -110,7 +118,7 @@ async fn run<'a>(
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
-            let announced = ready(Ready { hub: Arc::clone(hub), url, exposed });
+            let announced = ready(Ready { hub: gateway.hub(), url, exposed });
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
@@ -155,6 +163,11 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
     }
 }
 
+/// Makes room for the questions of many.
+pub(crate) fn widen(hub: &mut Hub) {
+    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
+}
+
 /// A hub for clients, whose calls are written down beside them.
 fn hub(
     world: &Arc<World>,
@@ -162,7 +175,7 @@ fn hub(
     approve: Approve,
 ) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
-    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
+    widen(&mut hub);
     hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
     let mut audit = None;
     if loaded.config.audit.enabled {
@@ -250,9 +263,10 @@ fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
 }
 
 /// Tells of servers that have failed, each time that one does.
-async fn watch(hub: &Hub) -> Infallible {
+async fn watch(gateway: Arc<Gateway>) -> Infallible {
     let mut failed = HashSet::new();
     loop {
+        let hub = gateway.hub();
         for (name, backend) in &hub.backends {
             let ServerState::Failed(reason) = backend.state() else {
                 failed.remove(name);
@@ -264,6 +278,7 @@ async fn watch(hub: &Hub) -> Infallible {
             }
         }
         hub.pins.look_again().await;
+        drop(hub);
         tokio::time::sleep(WATCH).await;
     }
 }

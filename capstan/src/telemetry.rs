@@ -35,11 +35,7 @@ impl Telemetry {
 
     /// Watches the servers of a hub.
     pub(crate) fn follow(&self, hub: &mut Hub) {
-        let Some(tracer) = self.tracer() else { return };
-        for backend in hub.backends.values_mut() {
-            let followed = Followed::new(Arc::clone(backend), Arc::clone(&tracer));
-            *backend = Arc::new(followed) as Arc<dyn Backend>;
-        }
+        follow(self.tracer().as_ref(), hub, None);
     }
 
     /// Sends from time to time what the gateway counts.
@@ -53,6 +49,18 @@ impl Telemetry {
     pub(crate) fn end(self) {
         if let Some(telemetry) = self.0 {
             telemetry.end();
+        }
+    }
+}
+
+/// Watches the servers of a hub that the one before it did not have.
+pub(crate) fn follow(tracer: Option<&Arc<dyn Tracer>>, hub: &mut Hub, before: Option<&Hub>) {
+    let Some(tracer) = tracer else { return };
+    for (name, backend) in &mut hub.backends {
+        let known = before.and_then(|before| before.backends.get(name));
+        if known.is_none_or(|known| !Arc::ptr_eq(known, backend)) {
+            let followed = Followed::new(Arc::clone(backend), Arc::clone(tracer));
+            *backend = Arc::new(followed) as Arc<dyn Backend>;
         }
     }
 }

@@ -4,6 +4,8 @@
 
 #[path = "terminal/approve.rs"]
 mod approve;
+#[path = "terminal/attach.rs"]
+mod attach;
 #[path = "terminal/import.rs"]
 mod import;
 

@@ -45,6 +45,10 @@ pub(crate) fn client_info() -> Json {
 /// What we can do for a server. Where programs are behind the calls that is what any of them may
 /// be able to do, and the one in question is asked when it comes to it.
 pub(crate) fn capabilities(settings: &Terms) -> Json {
+    offered(settings, settings.others)
+}
+
+fn offered(settings: &Terms, others: Others) -> Json {
     let empty = Json::empty_object();
     let both = compose::object(&[("form", &empty), ("url", &empty)]);
     let mut able = vec![("roots", &empty)];
@@ -52,7 +56,7 @@ pub(crate) fn capabilities(settings: &Terms) -> Json {
         Elicitation::Offered => able.push(("elicitation", &both)),
         Elicitation::Off => {}
     }
-    match settings.others {
+    match others {
         Others::Clients => able.push(("sampling", &empty)),
         Others::People => {}
     }
@@ -61,12 +65,15 @@ pub(crate) fn capabilities(settings: &Terms) -> Json {
 
 /// What the caller can do for a modern server, which is told so with every request.
 fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
-    let Some(able) = operator.and_then(Operator::able) else {
-        return match settings.others {
-            Others::People => capabilities(settings),
-            // A list or the like, asked on nobody's behalf.
-            Others::Clients => Json::empty_object(),
-        };
+    let able = match (operator, settings.others) {
+        (Some(operator), _) => match operator.able() {
+            Some(able) => able,
+            // A person, who may sit at a shell of a gateway's operator.
+            None => return offered(settings, Others::People),
+        },
+        (None, Others::People) => return capabilities(settings),
+        // A list or the like, asked on nobody's behalf.
+        (None, Others::Clients) => return Json::empty_object(),
     };
     match settings.elicitation {
         Elicitation::Offered => able,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bytes::Bytes;
 use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
 use capstan_wire::{Json, Message, Reply, compose};
 use rustix::process::geteuid;
@@ -13,9 +14,13 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::message::{ANSWER, LIST, Listed, Outcome, Said, UNKNOWN_QUESTION, WATCH, Watch};
+use crate::message::{
+    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, RUN, Said, UNKNOWN_QUESTION, WATCH,
+    Watch,
+};
 use crate::server::read_line;
-use crate::{ControlError, PATIENCE, folder};
+use crate::shell::{Hears, ShellLine, send};
+use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
 /// A gateway that may be running.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +70,55 @@ impl Gateway {
         Ok((answered, outcome.saved))
     }
 
+    /// The number of its process.
+    pub fn process(&self) -> Option<u32> {
+        folder::process(&self.path)
+    }
+
+    /// Which configuration is in force there.
+    pub async fn digest(&self) -> Result<String, ControlError> {
+        let about: About = self.ask(ABOUT, &Json::empty_object(), PATIENCE).await?;
+        Ok(about.digest)
+    }
+
+    /// Runs a command there, however long it takes; `hears` is shown what it says and asked what
+    /// it asks. Dropping it ends the command.
+    pub async fn run(&self, order: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
+        let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
+        let (reading, mut writing) = self.connect().await?.into_split();
+        let mut reading = BufReader::new(reading);
+        let line = compose::request(1, RUN, Some(order));
+        if let Err(cause) = send(&mut writing, line).await {
+            // Whoever has no room says so without reading what we write.
+            let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
+            let said = said.ok().and_then(Result::ok).flatten();
+            return Err(said.and_then(|line| not_here(&line)).unwrap_or_else(|| failed(cause)));
+        }
+        loop {
+            let line = read_line(&mut reading, MAX_LONG_LINE).await.map_err(failed)?;
+            let line = line.ok_or_else(|| self.silent())?;
+            match Message::parse(&line) {
+                Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
+                Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
+                    return Err(match error.code {
+                        NOT_HERE => ControlError::NotHere(error.message),
+                        _ => ControlError::Refused(error.message),
+                    });
+                }
+                Ok(Message::Notification { params, .. }) => {
+                    drop(hears(ShellLine::Said(params.unwrap_or_else(Json::empty_object))));
+                }
+                Ok(Message::Request { id, params, .. }) => {
+                    let asked = ShellLine::Ask(params.unwrap_or_else(Json::empty_object));
+                    let Some(answer) = hears(asked) else { continue };
+                    let typed = answer.await;
+                    send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
+                }
+                Err(_) => return Err(self.silent()),
+            }
+        }
+    }
+
     async fn listed(
         &self,
         method: &str,
@@ -91,7 +145,8 @@ impl Gateway {
         }
     }
 
-    async fn exchange(&self, method: &str, params: &Json) -> Result<Reply, ControlError> {
+    /// A connection, to nobody but ourselves.
+    async fn connect(&self) -> Result<UnixStream, ControlError> {
         let failed = |cause: io::Error| {
             if cause.kind() == io::ErrorKind::ConnectionRefused {
                 // Its process is gone without having cleared up.
@@ -104,11 +159,16 @@ impl Gateway {
         if peer.uid() != geteuid().as_raw() {
             return Err(ControlError::Foreign { path: self.path.clone() });
         }
-        let (reading, mut writing) = stream.into_split();
+        Ok(stream)
+    }
+
+    async fn exchange(&self, method: &str, params: &Json) -> Result<Reply, ControlError> {
+        let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
+        let (reading, mut writing) = self.connect().await?.into_split();
         let mut line = compose::request(1, method, Some(params));
         line.push(b'\n');
         writing.write_all(&line).await.map_err(failed)?;
-        let line = read_line(&mut BufReader::new(reading)).await.map_err(failed)?;
+        let line = read_line(&mut BufReader::new(reading), MAX_LINE).await.map_err(failed)?;
         let line = line.ok_or_else(|| self.silent())?;
         match Message::parse(&line) {
             Ok(Message::Reply { reply, .. }) => Ok(reply),
@@ -120,6 +180,16 @@ impl Gateway {
 
     fn silent(&self) -> ControlError {
         ControlError::Silent { path: self.path.clone() }
+    }
+}
+
+/// What a gateway says that has no room.
+fn not_here(line: &[u8]) -> Option<ControlError> {
+    match Message::parse(&Bytes::copy_from_slice(line)) {
+        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
+            Some(ControlError::NotHere(error.message))
+        }
+        _ => None,
     }
 }
 

@@ -16,6 +16,12 @@ pub(crate) fn socket(folder: &Path, process: u32) -> PathBuf {
     folder.join(format!("gateway-{process}.sock"))
 }
 
+/// The process that a socket belongs to; `None` for other files.
+pub(crate) fn process(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("gateway-")?.strip_suffix(".sock")?.parse().ok()
+}
+
 /// Makes the folder for nobody but us. One that is there must be ours, and is closed to others.
 pub(crate) fn prepare(folder: &Path) -> Result<(), ControlError> {
     let failed = |cause| ControlError::Io { path: folder.to_owned(), cause };
@@ -45,11 +51,7 @@ pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
     if !ours || open {
         return Vec::new();
     }
-    let is_socket = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let process = name.strip_prefix("gateway-").and_then(|rest| rest.strip_suffix(".sock"));
-        process.is_some()
-    };
+    let is_socket = |path: &PathBuf| process(path).is_some();
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map_while(Result::ok).map(|entry| entry.path());
     let mut found: Vec<PathBuf> = paths.filter(is_socket).take(MAX_SOCKETS).collect();

@@ -15,6 +15,22 @@ pub(crate) const WATCH: &str = "approvals/watch";
 /// Answers a question.
 pub(crate) const ANSWER: &str = "approvals/answer";
 
+/// Says which configuration is in force.
+pub(crate) const ABOUT: &str = "shell/about";
+
+/// Runs a command for a shell.
+pub(crate) const RUN: &str = "shell/run";
+
+/// Tells the shell what the command says.
+pub(crate) const SAID: &str = "shell/said";
+
+/// Asks the shell what the command asks.
+pub(crate) const ASK: &str = "shell/ask";
+
+/// The error of a command that does not run here: it is meant for another configuration, or too many
+/// run already. Nothing was done.
+pub(crate) const NOT_HERE: i64 = -32002;
+
 /// The error of an answer to a question that does not lie open.
 pub(crate) const UNKNOWN_QUESTION: i64 = -32001;
 
@@ -35,6 +51,12 @@ pub(crate) struct Watch {
 pub(crate) struct Listed {
     pub(crate) revision: u64,
     pub(crate) questions: Vec<Question>,
+}
+
+/// The result of [`ABOUT`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) digest: String,
 }
 
 /// One question.

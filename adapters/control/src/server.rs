@@ -10,26 +10,50 @@ use std::time::Duration;
 use bytes::Bytes;
 use capstan_hub::Approvals;
 use capstan_hub::approvals::AnswerError;
+use capstan_hub::ports::BoxFuture;
 use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use capstan_wire::{Json, Message, RequestId, compose};
 use rustix::process::{geteuid, getpid};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::message::{
-    ANSWER, LIST, Listed, NOT_TAKEN, Outcome, Question, Said, UNKNOWN_QUESTION, WATCH, Watch,
+    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, Said,
+    UNKNOWN_QUESTION, WATCH, Watch,
 };
-use crate::{ControlError, MAX_LINE, PATIENCE, folder};
+use crate::shell::{Shell, ShellEvent};
+use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Shells that are talked to at the same time; one more is sent away.
-const MAX_SHELLS: usize = 16;
+const MAX_SHELLS: usize = 64;
 
 /// The longest that a shell may wait for a change.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// What shells can reach.
+pub trait Steered: Send + Sync + 'static {
+    /// Where questions lie open.
+    fn approvals(&self) -> Arc<Approvals>;
+
+    /// Which configuration is in force.
+    fn digest(&self) -> String;
+
+    /// Runs a command for a shell, which is told of `events` meanwhile. Dropping it ends it.
+    fn run(
+        &self,
+        order: Json,
+        events: UnboundedSender<ShellEvent>,
+    ) -> BoxFuture<'_, Result<Json, NotHere>>;
+}
+
+/// A command does not run here, and nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotHere(pub String);
 
 /// A socket that shells can reach. It is gone when this is dropped.
 #[derive(Debug)]
@@ -81,7 +105,7 @@ impl Control {
     }
 
     /// Answers shells for as long as it is polled.
-    pub async fn serve(self, approvals: Arc<Approvals>) {
+    pub async fn serve(self, steered: Arc<dyn Steered>) {
         let places = Arc::new(Semaphore::new(MAX_SHELLS));
         let mut shells = JoinSet::new();
         loop {
@@ -101,11 +125,12 @@ impl Control {
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
                 debug!("too many shells at the control socket");
+                send_away(&stream);
                 continue;
             };
-            let approvals = Arc::clone(&approvals);
+            let steered = Arc::clone(&steered);
             shells.spawn(async move {
-                if let Err(error) = talk(stream, &approvals).await {
+                if let Err(error) = talk(stream, &*steered).await {
                     debug!(%error, "a shell went away");
                 }
                 drop(place);
@@ -138,16 +163,24 @@ fn clear(folder: &Path) {
 }
 
 /// One conversation: a line in, a line out.
-async fn talk(stream: UnixStream, approvals: &Approvals) -> io::Result<()> {
+async fn talk(stream: UnixStream, steered: &dyn Steered) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
     loop {
-        let Some(line) = timeout(PATIENCE, read_line(&mut reading)).await?? else {
+        let Some(line) = timeout(PATIENCE, read_line(&mut reading, MAX_LONG_LINE)).await?? else {
             return Ok(());
         };
         let mut reply = match Message::parse(&line) {
+            Ok(Message::Request { id, method, params }) if method == RUN => {
+                drop(line);
+                let order = params.unwrap_or_else(Json::empty_object);
+                let mut shell = Shell { reading: &mut reading, writing: &mut writing };
+                let done = shell.run(steered, order).await?;
+                let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
+                reply(&id, done.map_err(refused))
+            }
             Ok(Message::Request { id, method, params }) => {
-                reply(&id, answer(approvals, &method, params.as_ref()).await)
+                reply(&id, answer(steered, &method, params.as_ref()).await)
             }
             // Nothing else has an answer.
             Ok(Message::Notification { .. } | Message::Reply { .. }) | Err(_) => return Ok(()),
@@ -157,12 +190,21 @@ async fn talk(stream: UnixStream, approvals: &Approvals) -> io::Result<()> {
     }
 }
 
-/// A whole line, without its end; `None` when there are no more.
+/// Says that there is no room, as far as the shell listens.
+fn send_away(stream: &UnixStream) {
+    let mut line = compose::error_reply(&RequestId::Number(1), NOT_HERE, "too many shells");
+    line.push(b'\n');
+    // What fits is sent at once, and this does.
+    drop(stream.try_write(&line));
+}
+
+/// A whole line of at most so many bytes, without its end; `None` when there are no more.
 pub(crate) async fn read_line(
     reading: &mut (impl AsyncBufReadExt + Unpin),
+    most: usize,
 ) -> io::Result<Option<Bytes>> {
     let mut line = Vec::new();
-    let most = u64::try_from(MAX_LINE).unwrap_or(u64::MAX);
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
     reading.take(most).read_until(b'\n', &mut line).await?;
     match line.pop() {
         None => Ok(None),
@@ -178,8 +220,10 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
     }
 }
 
-async fn answer(approvals: &Approvals, method: &str, params: Option<&Json>) -> Result<Json, Fault> {
+async fn answer(steered: &dyn Steered, method: &str, params: Option<&Json>) -> Result<Json, Fault> {
+    let approvals = &*steered.approvals();
     match method {
+        ABOUT => written(&About { digest: steered.digest() }),
         LIST => listed(approvals).await,
         WATCH => {
             let Watch { revision, wait } = read(params)?;
@@ -242,15 +286,39 @@ mod tests {
     use super::*;
     use crate::find;
 
+    /// A gateway in which nothing can be done.
+    struct Nothing;
+
+    impl Steered for Nothing {
+        fn approvals(&self) -> Arc<Approvals> {
+            Arc::default()
+        }
+
+        fn digest(&self) -> String {
+            String::new()
+        }
+
+        fn run(
+            &self,
+            _: Json,
+            _: UnboundedSender<ShellEvent>,
+        ) -> BoxFuture<'_, Result<Json, NotHere>> {
+            panic!("nobody may come so far")
+        }
+    }
+
     #[tokio::test]
     async fn whoever_is_somebody_else_gets_no_answer() {
         let folder = tempfile::TempDir::new().unwrap();
         let ours = Control::open(folder.path()).unwrap();
         let other = geteuid().as_raw() + 1;
-        let served = tokio::spawn(ours.for_user(other).serve(Arc::default()));
+        let served = tokio::spawn(ours.for_user(other).serve(Arc::new(Nothing)));
         let gateways = find(&[folder.path().to_owned()]);
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.questions().await.is_err());
+        assert!(gateway.digest().await.is_err());
+        let hears = |_: crate::ShellLine| -> Option<BoxFuture<'static, Json>> { None };
+        assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }
 }

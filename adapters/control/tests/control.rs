@@ -6,14 +6,22 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_control::{Control, ControlError, find};
+use capstan_control::{
+    Control, ControlError, Gateway, NotHere, ShellEvent, ShellLine, Steered, find,
+};
+use capstan_hub::Approvals;
 use capstan_hub::approvals::{Answer, Extent};
+use capstan_hub::ports::BoxFuture;
+use capstan_wire::{Json, compose};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 fn mode(path: &Path) -> u32 {
@@ -24,8 +32,120 @@ fn mode(path: &Path) -> u32 {
 fn gateway(folder: &Path) -> JoinSet<()> {
     let control = Control::open(folder).unwrap();
     let mut tasks = JoinSet::new();
-    tasks.spawn(control.serve(Arc::default()));
+    tasks.spawn(control.serve(Arc::new(Parrot::default())));
     tasks
+}
+
+/// A gateway whose only command says what it is told to, asks a question if the word is `ask`, and
+/// never ends if it is `stay`.
+#[derive(Default)]
+struct Parrot {
+    approvals: Arc<Approvals>,
+    /// How many commands are running.
+    running: Arc<AtomicUsize>,
+}
+
+/// Counts a command for as long as it runs.
+struct Runs(Arc<AtomicUsize>);
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Steered for Parrot {
+    fn approvals(&self) -> Arc<Approvals> {
+        Arc::clone(&self.approvals)
+    }
+
+    fn digest(&self) -> String {
+        "d1g3st".to_owned()
+    }
+
+    fn run(
+        &self,
+        order: Json,
+        events: UnboundedSender<ShellEvent>,
+    ) -> BoxFuture<'_, Result<Json, NotHere>> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let runs = Runs(Arc::clone(&self.running));
+        Box::pin(async move {
+            let _runs = runs;
+            let word: String = order.read().map_err(|_| NotHere("no word".to_owned()))?;
+            events.send(ShellEvent::Said(order)).unwrap();
+            match word.as_str() {
+                "ask" => {
+                    let (answer, answered) = sync_channel(1);
+                    let question = compose::string("who?");
+                    events.send(ShellEvent::Ask(question, answer)).unwrap();
+                    let typed = tokio::task::spawn_blocking(move || answered.recv()).await.unwrap();
+                    events.send(ShellEvent::Said(typed.unwrap())).unwrap();
+                }
+                "stay" => std::future::pending::<()>().await,
+                _ => {}
+            }
+            Ok(compose::number(7))
+        })
+    }
+}
+
+/// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
+async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
+    let lines = Mutex::new(Vec::new());
+    let hears = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
+        match line {
+            ShellLine::Said(said) => {
+                lines.lock().unwrap().push(said.to_string());
+                None
+            }
+            ShellLine::Ask(question) => {
+                lines.lock().unwrap().push(question.to_string());
+                Some(Box::pin(async { compose::string("me") }))
+            }
+        }
+    };
+    let done = gateway.run(&compose::string(word), &hears).await;
+    (done.map(|done| done.to_string()), lines.into_inner().unwrap())
+}
+
+#[tokio::test]
+async fn what_a_command_says_and_asks_goes_to_its_shell_in_order() {
+    let home = TempDir::new().unwrap();
+    let _tasks = gateway(home.path());
+    let found = find(&[home.path().to_owned()]);
+    assert_eq!(found[0].process(), Some(std::process::id()));
+    assert_eq!(found[0].digest().await.unwrap(), "d1g3st");
+    let (done, heard) = run(&found[0], "hello").await;
+    assert_eq!((done.unwrap().as_str(), heard), ("7", vec!["\"hello\"".to_owned()]));
+    let (done, heard) = run(&found[0], "ask").await;
+    assert_eq!(done.unwrap(), "7");
+    assert_eq!(heard, ["\"ask\"", "\"who?\"", "\"me\""]);
+    let long = "x".repeat(5 << 20);
+    let (done, heard) = run(&found[0], &long).await;
+    assert_eq!((done.unwrap().as_str(), heard[0].len()), ("7", long.len() + 2));
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
+    let home = TempDir::new().unwrap();
+    let control = Control::open(home.path()).unwrap();
+    let parrot = Parrot::default();
+    let running = Arc::clone(&parrot.running);
+    let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
+    let found = find(&[home.path().to_owned()]);
+    let hears = |_: ShellLine| -> Option<BoxFuture<'static, Json>> { None };
+    let refused = found[0].run(&compose::number(1), &hears).await;
+    assert!(matches!(&refused, Err(ControlError::NotHere(why)) if why == "no word"), "{refused:?}");
+    let gone = found[0].clone();
+    let shell = tokio::spawn(async move { run(&gone, "stay").await });
+    while running.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    shell.abort();
+    while running.load(Ordering::SeqCst) > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// What comes back over a plain connection, until it is closed.
@@ -144,11 +264,13 @@ async fn more_shells_than_there_is_room_for_are_sent_away() {
     let _tasks = gateway(home.path());
     let found = find(&[home.path().to_owned()]);
     let mut held = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..64 {
         held.push(UnixStream::connect(found[0].path()).await.unwrap());
     }
     // Connections are taken in order, so by now every place is held.
     assert!(found[0].questions().await.is_err());
+    let (refused, _) = run(&found[0], "hello").await;
+    assert!(matches!(refused, Err(ControlError::NotHere(_))), "nothing was done: {refused:?}");
     drop(held);
     while found[0].questions().await.is_err() {
         tokio::task::yield_now().await;

@@ -2,8 +2,8 @@
 //!
 //! [`read`] reads a file whole within a bound, [`edit()`] replaces one so that whoever looks, at any
 //! moment and after any crash, sees the old text or the new one, [`approvals`] remembers which
-//! project files the operator has agreed to, [`placed`] changes that can be taken back exactly, and
-//! [`bundle`] unpacks archives.
+//! project files the operator has agreed to, [`placed`] changes that can be taken back exactly,
+//! [`watch`] tells when files change, and [`bundle`] unpacks archives.
 //!
 //! Everything here blocks: call it from a thread that may wait.
 
@@ -13,6 +13,7 @@ pub mod edit;
 pub mod approvals;
 pub mod placed;
 pub mod bundle;
+pub mod watch;
 mod lock;
 
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
@@ -21,3 +22,4 @@ pub use edit::{Change, EditFileError, Edited, edit};
 pub use error::FileError;
 pub use placed::{Placed, PlacedError, Put, Taken};
 pub use read::{MAX_SIZE, may_write, read_bounded};
+pub use watch::{Watch, WatchError};

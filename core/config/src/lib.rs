@@ -27,6 +27,7 @@ pub mod overrides;
 pub mod server;
 pub mod rule;
 pub mod config;
+mod likeness;
 mod refuse;
 mod read;
 mod kin;

@@ -12,7 +12,7 @@ use crate::source::{Origin, Place, Scope};
 use crate::tree::{Node, Text, Value};
 
 /// Three lists of rules. Those of a managed file come first, then by precedence.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     /// Rules that allow.
     pub allow: Vec<Rule>,
@@ -23,7 +23,7 @@ pub struct Rules {
 }
 
 /// One rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// What it speaks of.
     pub pattern: Pattern,

@@ -40,7 +40,7 @@ pub struct ServerEntry {
 }
 
 /// A server that can be used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// How it is reached.
     pub kind: Kind,
@@ -99,7 +99,7 @@ pub struct ToolList {
 }
 
 /// How a server is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A process that speaks MCP over its standard input and output.
     Stdio(Program),

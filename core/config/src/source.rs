@@ -8,6 +8,9 @@ use crate::dialect::Dialect;
 use crate::plugin::Plugin;
 use crate::rule::Reach;
 
+/// What the path of a source begins with that is no file: a server that was added to a gateway.
+pub const DYNAMIC: &str = "(dynamic)";
+
 /// Where a file comes from. The order is precedence: of two that disagree, the first wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -141,6 +144,13 @@ impl Place {
 }
 
 // === impl Origin ===
+
+impl Origin {
+    /// Whether it stands in no file: it was added to a gateway that runs.
+    pub fn is_dynamic(&self) -> bool {
+        self.file.starts_with(DYNAMIC)
+    }
+}
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

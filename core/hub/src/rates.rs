@@ -6,7 +6,8 @@
 //! at the others.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capstan_model::{CallError, ItemId, Kind, RateBy, Verdict};
@@ -40,12 +41,13 @@ pub struct Rate {
 /// All rates, with what was counted so far.
 #[derive(Debug, Default)]
 pub struct Rates {
-    rates: Vec<Rate>,
-    counters: Mutex<HashMap<Key, Counter>>,
+    rates: Vec<(u64, Rate)>,
+    /// Shared by all rates that came after each other, so that no call is counted where nobody looks.
+    counters: Arc<Mutex<HashMap<Key, Counter>>>,
 }
 
-/// The rate, by its place in the list, and what is counted together.
-type Key = (usize, String);
+/// The rate, by its number, and what is counted together.
+type Key = (u64, String);
 
 /// The calls that still count, oldest first.
 #[derive(Debug, Default)]
@@ -67,7 +69,20 @@ struct Group {
 impl Rates {
     /// These rates, with nothing counted yet.
     pub fn new(rates: Vec<Rate>) -> Self {
-        Self { rates, counters: Mutex::default() }
+        Self::default().then(rates)
+    }
+
+    /// These rates in the place of ours. One that is among ours too goes on with what it counted.
+    #[must_use]
+    pub fn then(&self, rates: Vec<Rate>) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let mut known: Vec<&(u64, Rate)> = self.rates.iter().collect();
+        let numbered = rates.into_iter().map(|rate| {
+            let place = known.iter().position(|(_, known)| known.is_same(&rate));
+            let number = place.map(|place| known.swap_remove(place).0);
+            (number.unwrap_or_else(|| NUMBERS.fetch_add(1, Ordering::Relaxed)), rate)
+        });
+        Self { rates: numbered.collect(), counters: Arc::clone(&self.counters) }
     }
 
     /// Counts a call, unless a rate or the quota has no room for it.
@@ -83,10 +98,9 @@ impl Rates {
         }
         let (subject, kind) = (&call.caller.subject, call.target.kind);
         let speaks = |rate: &Rate| rate.speaks_of(hub, id, call);
-        let concerned: Vec<(usize, &Rate)> =
-            self.rates.iter().enumerate().filter(|(_, rate)| speaks(rate)).collect();
+        let concerned = self.rates.iter().filter(|(_, rate)| speaks(rate));
         let concerned =
-            concerned.into_iter().map(|(at, rate)| ((at, rate.key(subject, id, kind)), rate));
+            concerned.map(|(number, rate)| ((*number, rate.key(subject, id, kind)), rate));
         self.count(concerned.collect(), hub.clock.monotonic(), quota)
     }
 
@@ -118,7 +132,8 @@ impl Rates {
     /// Drops what no longer counts, and if that is not enough what was not used for longest.
     fn make_room(&self, counters: &mut HashMap<Key, Counter>, now: Duration) {
         counters.retain(|(rate, _), counter| {
-            let every = self.rates.get(*rate).map(|rate| rate.every);
+            let ours = self.rates.iter().find(|(number, _)| number == rate);
+            let every = ours.map(|(_, rate)| rate.every);
             every.is_some_and(|every| counter.last_used() + every > now)
         });
         if counters.len() < MAX_COUNTERS {
@@ -137,6 +152,16 @@ impl Rates {
 // === impl Rate ===
 
 impl Rate {
+    /// Whether both bound the same calls in the same way.
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { limit, every, by, tools, reason: _ } = self;
+        let texts = |tools: &[Pattern]| -> Vec<String> {
+            tools.iter().map(|tool| tool.as_str().to_owned()).collect()
+        };
+        (*limit, *every, *by) == (other.limit, other.every, other.by)
+            && texts(tools) == texts(&other.tools)
+    }
+
     fn speaks_of(&self, hub: &Hub, id: &ItemId, call: &Call) -> bool {
         if self.tools.is_empty() {
             return true;

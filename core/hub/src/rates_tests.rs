@@ -15,8 +15,8 @@ fn at(seconds: u64) -> Duration {
 
 /// Whether there is room for a call under this key of the first rate.
 fn asks(rates: &Rates, key: &str, now: Duration) -> Result<(), u64> {
-    let rate = rates.rates.first().unwrap();
-    match rates.count(vec![((0, key.to_owned()), rate)], now, || Ok(())) {
+    let (number, rate) = rates.rates.first().unwrap();
+    match rates.count(vec![((*number, key.to_owned()), rate)], now, || Ok(())) {
         Ok(()) => Ok(()),
         Err(CallError::RateExceeded { free_in, .. }) => Err(free_in.as_secs()),
         Err(other) => panic!("{other}"),
@@ -85,7 +85,7 @@ fn threads_that_race_never_get_more_than_the_limit() {
 fn a_call_that_one_rate_or_the_quota_refuses_costs_nothing_at_the_others() {
     let rates = Rates::new(vec![rate(2, RateBy::All), rate(1, RateBy::Caller)]);
     let call = |quota: Result<(), CallError>| {
-        let keys = rates.rates.iter().enumerate().map(|(at, rate)| ((at, String::new()), rate));
+        let keys = rates.rates.iter().map(|(number, rate)| ((*number, String::new()), rate));
         rates.count(keys.collect(), at(0), || quota)
     };
     assert!(call(Err(CallError::QuotaExceeded { limit: 0 })).is_err());
@@ -128,4 +128,20 @@ fn calls_in_quick_succession_take_little_memory() {
     }
     let groups = rates.counters.lock().unwrap().values().map(|counter| counter.groups.len()).max();
     assert!(groups <= Some(GROUPS as usize + 2), "{groups:?}");
+}
+
+#[test]
+fn a_rate_that_is_kept_goes_on_counting_and_one_that_is_new_begins_anew() {
+    let before = Rates::new(vec![rate(1, RateBy::Caller), rate(2, RateBy::All)]);
+    assert_eq!(asks(&before, "ann", at(0)), Ok(()));
+    // Another order, and one more.
+    let after = before.then(vec![rate(5, RateBy::Tool), rate(1, RateBy::Caller)]);
+    let (number, kept) = after.rates.last().unwrap();
+    let again = || after.count(vec![((*number, "ann".to_owned()), kept)], at(0), || Ok(()));
+    assert!(again().is_err(), "the place was taken before");
+    assert_eq!(asks(&after, "ann", at(0)), Ok(()), "this one is new");
+    // A call that was under way counts for both.
+    assert!(asks(&before, "ann", at(0)).is_err());
+    let wider = before.then(vec![rate(3, RateBy::Caller)]);
+    assert_eq!(asks(&wider, "ann", at(0)), Ok(()), "another number is another rate");
 }

@@ -88,6 +88,13 @@ const NO_OTHERS: &str = "!";
 
 // === impl Pattern ===
 
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        // What it means follows from how it is written.
+        self.text == other.text
+    }
+}
+
 impl Pattern {
     /// Reads a pattern as an operator wrote it.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {

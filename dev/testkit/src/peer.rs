@@ -5,6 +5,8 @@
 //! line that contains one.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -29,6 +31,24 @@ pub fn call(command: Command, tool: &str, arguments: &str) -> io::Result<String>
     let mut peer = Peer::spawn(command)?;
     peer.initialize()?;
     peer.call(tool, arguments)
+}
+
+/// Has the gateway at a socket run a command: all lines that come back, up to the answer.
+pub fn run_in(socket: &Path, order: &str) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"shell/run","params":"#;
+    stream.write_all(format!("{request}{order}}}\n").as_bytes())?;
+    let (mut lines, mut reading) = (String::new(), BufReader::new(stream));
+    loop {
+        let begun = lines.len();
+        if reading.read_line(&mut lines)? == 0 {
+            return Err(io::Error::other("the gateway is gone"));
+        }
+        if lines.get(begun..).is_some_and(|line| line.starts_with(r#"{"jsonrpc":"2.0","id":1,"#)) {
+            return Ok(lines);
+        }
+    }
 }
 
 // === impl Peer ===

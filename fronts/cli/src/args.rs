@@ -45,6 +45,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// All that was typed, for whoever does it somewhere else.
+    #[arg(skip)]
+    pub words: Vec<String>,
 }
 
 /// Options of every command.
@@ -67,6 +70,19 @@ pub struct Options {
     /// Start no server at all
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_mcp: bool,
+    /// Do it in a gateway that runs, of this process id or the only one, and with its configuration
+    #[arg(
+        long,
+        value_name = "PID",
+        num_args = 0..=1,
+        require_equals = true,
+        global = true,
+        help_heading = "Global options"
+    )]
+    pub attach: Option<Option<u32>>,
+    /// Start the servers here although a gateway runs that has them
+    #[arg(long, global = true, conflicts_with = "attach", help_heading = "Global options")]
+    pub no_attach: bool,
     /// Use the project's configuration files although they are not approved
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
@@ -107,6 +123,8 @@ pub enum Command {
     Install(InstallArgs),
     /// Take that entry out again
     Uninstall(ClientArgs),
+    /// Have the gateways that run read their configuration again
+    Reload,
     /// Say what would be decided about a call, and why
     Why(WhyArgs),
     /// Answer calls that wait for an approval in running gateways
@@ -355,7 +373,9 @@ pub struct ManArgs {
 impl Options {
     /// Adds options that stand elsewhere on the command line.
     pub(crate) fn add(&mut self, more: Self) {
-        let Self { config, json, debug, demo, no_mcp, trust_project } = more;
+        let Self { config, json, debug, demo, no_mcp, attach, no_attach, trust_project } = more;
+        self.attach = self.attach.or(attach);
+        self.no_attach |= no_attach;
         self.config.extend(config);
         self.json |= json;
         self.debug |= debug;

@@ -7,7 +7,7 @@ use capstan_hub::ports::{Approval, Question};
 use crate::args::AskArgs;
 use crate::clean::{one_line, wrap};
 use crate::form::Prompter;
-use crate::print::{stderr_is_terminal, stdin_is_terminal};
+use crate::print::Printer;
 
 /// Columns of what is shown of a call, so that no terminal breaks a line where a server likes.
 const WIDTH: usize = 64;
@@ -33,8 +33,8 @@ pub(crate) enum Confirm {
 
 impl Confirm {
     /// What `--ask` means here.
-    pub(crate) fn of(ask: AskArgs) -> Self {
-        match (ask.ask, stdin_is_terminal() && stderr_is_terminal()) {
+    pub(crate) fn of(print: &Printer, ask: AskArgs) -> Self {
+        match (ask.ask, print.has_person()) {
             (false, _) => Self::Believed,
             (true, true) => Self::Ask,
             (true, false) => Self::Nobody,

@@ -1,6 +1,7 @@
 //! What every command gets.
 
-use std::sync::{Arc, OnceLock};
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use capstan_config::ServerEntry;
@@ -10,7 +11,8 @@ use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
 use crate::exit::{Exit, Failure};
-use crate::host::{Host, Setup};
+use crate::far::Far;
+use crate::host::{Host, Inside, Setup};
 use crate::print::Printer;
 
 /// How long servers are waited for when nobody says otherwise.
@@ -21,7 +23,11 @@ pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) print: Printer,
-    hub: OnceLock<Hub>,
+    /// The gateway that the command runs in, where it runs in one.
+    pub(crate) inside: Option<Arc<dyn Inside>>,
+    /// What has been read from stdin already.
+    pub(crate) stdin: Mutex<Option<io::Result<String>>>,
+    hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
@@ -29,14 +35,28 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(options: Options, host: Arc<dyn Host>) -> Self {
         let print = Printer::new(&options);
-        Self { options, host, print, hub: OnceLock::new() }
+        Self { options, host, print, inside: None, stdin: Mutex::default(), hub: OnceLock::new() }
+    }
+
+    /// The same, in a gateway, for a shell somewhere else.
+    pub(crate) fn inside(
+        self,
+        inside: Arc<dyn Inside>,
+        far: Arc<Far>,
+        stdin: Option<String>,
+    ) -> Self {
+        let print = self.print.far(far);
+        Self { print, inside: Some(inside), stdin: Mutex::new(stdin.map(Ok)), ..self }
     }
 
     /// The configuration; fails when something in it concerns everything.
     ///
     /// A broken entry breaks only its own server, and warnings are shown.
     pub(crate) fn setup(&self) -> Result<Setup, Failure> {
-        self.checked(self.host.load(&self.options)?)
+        match &self.inside {
+            Some(inside) => self.checked(inside.setup()),
+            None => self.checked(self.host.load(&self.options)?),
+        }
     }
 
     /// The configuration of the files that `--config` names, without those that are read unasked.
@@ -69,16 +89,22 @@ impl Context {
     /// The hub. Built once, closed when the command ends, however it ends.
     pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, Failure> {
         if self.hub.get().is_none() {
-            let hub = self.host.hub(setup, &self.options)?;
+            let hub = match &self.inside {
+                Some(inside) => inside.hub(),
+                None => Arc::new(self.host.hub(setup, &self.options)?),
+            };
             // Only this thread sets it, so it cannot have been set in between.
             drop(self.hub.set(hub));
         }
-        self.hub.get().ok_or_else(|| Failure::internal("the hub could not be built"))
+        self.hub
+            .get()
+            .map(AsRef::as_ref)
+            .ok_or_else(|| Failure::internal("the hub could not be built"))
     }
 
-    /// Ends every server that was started.
+    /// Ends every server that was started for this command.
     pub(crate) async fn close(&self) {
-        if let Some(hub) = self.hub.get() {
+        if let (None, Some(hub)) = (&self.inside, self.hub.get()) {
             hub.close().await;
         }
     }
@@ -121,7 +147,10 @@ impl Context {
 }
 
 /// The entry of a server by its slug or its own name.
-pub(crate) fn find_server<'a>(setup: &'a Setup, name: &str) -> Result<&'a ServerEntry, Failure> {
+///
+/// # Errors
+/// When there is none.
+pub fn find_server<'a>(setup: &'a Setup, name: &str) -> Result<&'a ServerEntry, Failure> {
     let servers = &setup.loaded.config.servers;
     let by_slug = name.parse::<ServerName>().ok().and_then(|slug| servers.get(&slug));
     let found = by_slug.or_else(|| servers.values().find(|entry| entry.display == name));

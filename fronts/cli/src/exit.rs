@@ -89,6 +89,24 @@ impl Exit {
         }
     }
 
+    /// The end with this number.
+    pub fn of_code(code: u8) -> Self {
+        let all = [
+            Self::Ok,
+            Self::ToolError,
+            Self::Usage,
+            Self::Config,
+            Self::NotFound,
+            Self::Auth,
+            Self::Denied,
+            Self::Unreachable,
+            Self::TimedOut,
+            Self::Quota,
+            Self::Interrupted,
+        ];
+        all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Internal)
+    }
+
     fn of(code: ErrorCode) -> Self {
         match code {
             ErrorCode::Transient | ErrorCode::OutcomeUnknown => Self::Unreachable,

@@ -2,6 +2,7 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod attach;
 mod clients;
 mod registry;
 mod rules;
@@ -18,16 +19,19 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use attach::{Attach, Inside};
 pub use clients::{Clients, Installed, Mode, Spot, Uninstalled};
 pub use registry::Registries;
 pub use rules::Rules;
+
+pub use crate::context::find_server;
 
 use crate::args::Options;
 use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Clients + Desks + Registries + Rules + Send + Sync {
+pub trait Host: Attach + Clients + Desks + Registries + Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Read in this order: [`args`] is what can be typed, [`host`] and [`desks`] what the front needs
-//! from the program around it, `context` what every command gets, `commands` has one file a command,
+//! from the program around it, [`far`] how it works in a gateway that runs, `context` what every command gets, `commands` has one file a command,
 //! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
 //! asks: `operator`, `confirm`, `form`, `keyboard`.
 //!
@@ -18,6 +18,7 @@ mod arguments;
 mod operator;
 mod confirm;
 mod form;
+pub mod far;
 mod answer;
 mod print;
 mod diagnose;
@@ -33,13 +34,15 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::UnboundedSender;
 
 pub use complete::command;
 
 use crate::args::{Cli, Command, Options};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::host::Host;
+use crate::far::{Event, Far, Order};
+use crate::host::{Host, Inside};
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
@@ -48,12 +51,13 @@ use crate::print::Printer;
 /// # Errors
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
-    let words = commands::add::normalise(words.into_iter().collect());
-    let words = commands::prompt::normalise(words);
+    // Made once: that takes longer than all that is done with it.
+    let command = Cli::command();
+    let words = commands::add::normalise(&command, words.into_iter().collect());
+    let words = commands::prompt::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
-    let matches = Cli::command().try_get_matches_from(words);
-    match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    match read(command, words) {
         Ok(mut cli) => match commands::add::lift_options(&mut cli) {
             Ok(()) => Ok(cli),
             Err(failure) => {
@@ -77,6 +81,39 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     }
 }
 
+/// Reads words that are put in order already.
+fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let text = |word: &OsString| word.clone().into_string().ok();
+    let all: Option<Vec<String>> = words.iter().map(text).collect();
+    let matches = command.try_get_matches_from(words)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    Ok(Cli { words: all.unwrap_or_default(), ..cli })
+}
+
+/// Runs one command in a gateway, for a shell somewhere else.
+pub async fn run_inside(
+    order: Order,
+    events: UnboundedSender<Event>,
+    inside: Arc<dyn Inside>,
+    host: Arc<dyn Host>,
+) -> Exit {
+    let (words, stdin) = (order.words.clone(), order.stdin.clone());
+    let far = Far::new(order, events);
+    let read = read(Cli::command(), words.into_iter().map(OsString::from).collect());
+    let read = read.map_err(|error| Failure::usage(error.render().to_string()));
+    let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
+    let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();
+    let context = Context::new(options, host).inside(inside, far, stdin);
+    let result = match read {
+        Ok(cli) => commands::attached::run_here(&context, &cli).await,
+        Err(failure) => Err(failure),
+    };
+    result.unwrap_or_else(|failure| {
+        context.print.failure(&failure);
+        failure.exit
+    })
+}
+
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
     let context = Context::new(cli.options.clone(), host);
@@ -87,7 +124,7 @@ pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
         // First, so that signals are heard before anything is begun.
         biased;
         () = interrupted(), if !ends_itself => Ok(Exit::Interrupted),
-        result = commands::run(&context, &cli.command) => result,
+        result = commands::run(&context, &cli) => result,
     };
     context.close().await;
     keyboard.restore();

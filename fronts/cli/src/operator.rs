@@ -1,5 +1,7 @@
 //! The person at the command line: approves by typing, answers questions, sees progress.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use capstan_hub::Ground;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Want,
@@ -17,6 +19,8 @@ pub(crate) struct Person {
     print: Printer,
     manner: Manner,
     waiting: Waiting,
+    /// Tells them apart from others whose commands run in the same gateway.
+    number: u64,
 }
 
 /// How they are asked.
@@ -32,7 +36,10 @@ pub(crate) struct Manner {
 
 impl Person {
     pub(crate) fn new(print: Printer, manner: Manner, waiting: Waiting) -> Self {
-        Self { print, manner, waiting }
+        // Clients of a gateway count from one.
+        static NUMBERS: AtomicU64 = AtomicU64::new(1 << 48);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { print, manner, waiting, number }
     }
 
     fn answer(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
@@ -64,10 +71,10 @@ impl Person {
 
     /// Asks in a thread of its own: a person takes time, and the connection must go on.
     fn ask(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        let waiting = self.waiting.clone();
+        let (waiting, print) = (self.waiting.clone(), self.print.clone());
         async move {
             let asked = tokio::task::spawn_blocking(move || {
-                waiting.ask(|| form::ask(&mut form::Terminal, &elicitation))
+                waiting.ask(|| form::ask(&mut *print.prompter(), &elicitation))
             });
             asked.await.unwrap_or(Reply::Cancel)
         }
@@ -77,7 +84,7 @@ impl Person {
     fn say_declined(&self, elicitation: &Elicitation, why: &str) {
         let (server, message) = (&elicitation.server, &elicitation.message);
         let text = format!("`{server}` asked: {message}\n  declined: {why}");
-        let (print, declines) = (self.print, matches!(self.manner.elicit, Elicit::Decline));
+        let (print, declines) = (self.print.clone(), matches!(self.manner.elicit, Elicit::Decline));
         self.waiting.tell(move || {
             print.note(&text);
             if declines {
@@ -95,9 +102,10 @@ impl Operator for Person {
             Confirm::Nobody => ready(Approval::No(Ground::Nobody)).boxed(),
             Confirm::Ask => {
                 let (waiting, question) = (self.waiting.clone(), question.clone());
+                let print = self.print.clone();
                 async move {
                     let asked = tokio::task::spawn_blocking(move || {
-                        waiting.ask(|| confirm::ask(&mut form::Terminal, &question))
+                        waiting.ask(|| confirm::ask(&mut *print.prompter(), &question))
                     });
                     asked.await.unwrap_or(Approval::No(Ground::Refused))
                 }
@@ -107,12 +115,16 @@ impl Operator for Person {
     }
 
     fn told(&self, text: &str) {
-        let (print, text) = (self.print, text.to_owned());
+        let (print, text) = (self.print.clone(), text.to_owned());
         self.waiting.tell(move || print.note(&text));
     }
 
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
         self.answer(elicitation)
+    }
+
+    fn party(&self) -> u64 {
+        self.number
     }
 
     fn notice(&self, notice: Notice) {
@@ -121,7 +133,7 @@ impl Operator for Person {
                 self.waiting.progress(done, total, message.as_deref());
             }
             Notice::Log { server, level, text, .. } => {
-                let print = self.print;
+                let print = self.print.clone();
                 self.waiting.tell(move || print.note(&format!("{server} {level}: {text}")));
             }
         }

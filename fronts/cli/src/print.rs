@@ -1,7 +1,8 @@
 //! Everything that is printed: data to stdout, the rest to stderr.
 
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use anstyle::{AnsiColor, Style};
 use capstan_config::{Problem, Severity, SourceFile};
@@ -11,11 +12,14 @@ use crate::args::Options;
 use crate::clean::clean;
 use crate::diagnose;
 use crate::exit::Failure;
+use crate::far::{Far, To};
+use crate::form::{Prompter, Terminal};
 
-/// Prints.
-#[derive(Clone, Copy, Debug)]
+/// Prints, here or in a shell somewhere else.
+#[derive(Clone, Debug)]
 pub(crate) struct Printer {
     format: Format,
+    far: Option<Arc<Far>>,
 }
 
 /// How data is printed.
@@ -33,49 +37,99 @@ const CYAN: Style = AnsiColor::Cyan.on_default();
 
 // === impl Printer ===
 
-#[expect(clippy::unused_self, reason = "one door for everything that is printed")]
 impl Printer {
     pub(crate) fn new(options: &Options) -> Self {
-        Self { format: if options.json { Format::Json } else { Format::Text } }
+        let format = if options.json { Format::Json } else { Format::Text };
+        Self { format, far: None }
     }
 
     pub(crate) fn json_only() -> Self {
-        Self { format: Format::Json }
+        Self { format: Format::Json, far: None }
     }
 
-    pub(crate) fn wants_json(self) -> bool {
+    /// The same, in a shell somewhere else.
+    pub(crate) fn far(self, far: Arc<Far>) -> Self {
+        Self { far: Some(far), ..self }
+    }
+
+    /// The same, for programs.
+    pub(crate) fn as_json(&self) -> Self {
+        Self { format: Format::Json, far: self.far.clone() }
+    }
+
+    /// The width of the terminal that stdout goes to; `None` when it is none.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.far.as_ref().map_or_else(width, |far| far.width())
+    }
+
+    /// Whether a person reads stdout.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.far.as_ref().map_or_else(stdout_is_terminal, |far| far.is_terminal())
+    }
+
+    /// Whether a person can be asked.
+    pub(crate) fn has_person(&self) -> bool {
+        let here = || stdin_is_terminal() && stderr_is_terminal();
+        self.far.as_ref().map_or_else(here, |far| far.has_person())
+    }
+
+    /// Whether somebody here watches stderr, who can be shown that something is going on.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.far.is_none() && stderr_is_terminal() && !self.wants_json()
+    }
+
+    /// Where a person is asked.
+    pub(crate) fn prompter(&self) -> Box<dyn Prompter> {
+        match &self.far {
+            Some(far) => Box::new(far.terminal()),
+            None => Box::new(Terminal),
+        }
+    }
+
+    /// A file that was named in the shell.
+    pub(crate) fn file(&self, path: &Path) -> PathBuf {
+        match &self.far {
+            Some(far) => far.here().join(path),
+            None => path.to_owned(),
+        }
+    }
+
+    pub(crate) fn wants_json(&self) -> bool {
         self.format == Format::Json
     }
 
     /// Prints data for people, cleaned, with a newline at its end.
-    pub(crate) fn data(self, text: &str) {
+    pub(crate) fn data(&self, text: &str) {
         self.exactly(&clean(text));
     }
 
     /// Prints data that programs read, with a newline at its end.
     ///
     /// A reader who has gone away is no error: there is nobody left to tell.
-    pub(crate) fn exactly(self, text: &str) {
-        let mut out = anstream::stdout().lock();
+    pub(crate) fn exactly(&self, text: &str) {
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-        note_loss(write!(out, "{text}{newline}").and_then(|()| out.flush()));
+        let text = format!("{text}{newline}");
+        match &self.far {
+            Some(far) => far.say(To::Data, text.as_bytes()),
+            None => write_data(&text),
+        }
     }
 
     /// Prints data byte for byte, with a newline at its end.
-    pub(crate) fn bytes(self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
-        note_loss(written.and_then(|()| out.flush()));
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        self.raw(&[bytes, b"\n"].concat());
     }
 
     /// Prints data exactly as it is.
-    pub(crate) fn raw(self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        drop(out.write_all(bytes).and_then(|()| out.flush()));
+    pub(crate) fn raw(&self, bytes: &[u8]) {
+        match &self.far {
+            Some(far) => far.say(To::Bytes, bytes),
+            None => write_bytes(bytes),
+        }
     }
 
     /// Prints data as JSON.
-    pub(crate) fn json(self, value: &impl Serialize) {
+    pub(crate) fn json(&self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.exactly(&text),
             Err(error) => self.error(&error.to_string()),
@@ -83,25 +137,25 @@ impl Printer {
     }
 
     /// Says something that is not data.
-    pub(crate) fn note(self, text: &str) {
-        say("INFO", text, "");
+    pub(crate) fn note(&self, text: &str) {
+        self.say("INFO", text, "");
     }
 
     /// Says what to do next.
-    pub(crate) fn hint(self, text: &str) {
-        say("INFO", text, &format!("{CYAN}  hint:{CYAN:#} "));
+    pub(crate) fn hint(&self, text: &str) {
+        self.say("INFO", text, &format!("{CYAN}  hint:{CYAN:#} "));
     }
 
-    pub(crate) fn warning(self, text: &str) {
-        say("WARN", text, &format!("{YELLOW}warning:{YELLOW:#} "));
+    pub(crate) fn warning(&self, text: &str) {
+        self.say("WARN", text, &format!("{YELLOW}warning:{YELLOW:#} "));
     }
 
-    pub(crate) fn error(self, text: &str) {
-        say("ERROR", text, &format!("{RED}error:{RED:#} "));
+    pub(crate) fn error(&self, text: &str) {
+        self.say("ERROR", text, &format!("{RED}error:{RED:#} "));
     }
 
     /// Says what is wrong with the configuration, in a line or two.
-    pub(crate) fn problem(self, problem: &Problem) {
+    pub(crate) fn problem(&self, problem: &Problem) {
         let text = problem.to_string();
         match problem.severity {
             Severity::Error => self.error(&text),
@@ -113,15 +167,38 @@ impl Printer {
     }
 
     /// Says what is wrong with the configuration, with the lines it is in.
-    pub(crate) fn diagnosis(self, problem: &Problem, files: &[SourceFile]) {
-        if JSON_LINES.get().is_some() {
+    pub(crate) fn diagnosis(&self, problem: &Problem, files: &[SourceFile]) {
+        if self.logs_json() {
             return self.problem(problem);
         }
-        line(diagnose::render(problem, files, width()).trim_end());
+        self.line(diagnose::render(problem, files, self.width()).trim_end());
+    }
+
+    /// Says something on stderr, with this before it where people read.
+    fn say(&self, level: &str, text: &str, before: &str) {
+        if !self.logs_json() {
+            return self.line(&format!("{before}{}", clean(text)));
+        }
+        let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+        let (message, time) = (text.trim(), format!("{now:.6}"));
+        let said = serde_json::json!({ "timestamp": time, "level": level, "message": message });
+        self.line(&said.to_string());
+    }
+
+    fn logs_json(&self) -> bool {
+        self.far.is_none() && JSON_LINES.get().is_some()
+    }
+
+    /// Writes one line to stderr; colours vanish where they are not wanted.
+    fn line(&self, text: &str) {
+        match &self.far {
+            Some(far) => far.say(To::Notes, text.as_bytes()),
+            None => write_note(text),
+        }
     }
 
     /// Says why the command failed.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &Failure) {
         if self.wants_json() {
             self.json(&failure.json());
             return;
@@ -161,21 +238,22 @@ pub(crate) fn log_as_json() {
     JSON_LINES.get_or_init(|| ());
 }
 
-/// Says something on stderr, with this before it where people read.
-fn say(level: &str, text: &str, before: &str) {
-    if JSON_LINES.get().is_none() {
-        return line(&format!("{before}{}", clean(text)));
-    }
-    let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
-    let (message, time) = (text.trim(), format!("{now:.6}"));
-    let said = serde_json::json!({ "timestamp": time, "level": level, "message": message });
-    line(&said.to_string());
-}
-
-/// Writes one line to stderr; colours vanish where they are not wanted.
-fn line(text: &str) {
+/// Writes a line to stderr; colours vanish where they are not wanted.
+pub(crate) fn write_note(text: &str) {
     let mut err = anstream::stderr().lock();
     drop(writeln!(err, "{text}"));
+}
+
+/// Writes data to stdout; colours vanish where they are not wanted.
+pub(crate) fn write_data(text: &str) {
+    let mut out = anstream::stdout().lock();
+    note_loss(write!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// Writes data to stdout as it is.
+pub(crate) fn write_bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    note_loss(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
 /// A number with its noun.

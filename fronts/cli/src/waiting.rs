@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::clean::clean;
-use crate::print::{Printer, stderr_is_terminal};
+use crate::print::Printer;
 
 /// Nobody is bothered with a spinner for less than this.
 const DELAY: Duration = Duration::from_millis(500);
@@ -57,8 +57,8 @@ enum Question {
 
 impl Waiting {
     /// Starts to wait for something.
-    pub(crate) fn new(print: Printer, message: &str) -> Self {
-        let wanted = stderr_is_terminal() && !print.wants_json();
+    pub(crate) fn new(print: &Printer, message: &str) -> Self {
+        let wanted = print.is_watched();
         let waiting = Self::of(if wanted { Spinner::Early } else { Spinner::Unwanted }, message);
         if wanted {
             let inner = Arc::downgrade(&waiting.0);

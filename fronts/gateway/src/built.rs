@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::ServerName;
+use capstan_policy::Policy;
 use capstan_wire::{Json, object};
 use jiff::Timestamp;
 
@@ -28,6 +30,8 @@ pub(crate) struct Built {
     until: Option<Timestamp>,
     /// Which definitions were approved when it was made.
     pins: u64,
+    /// The rules that it was made under; every hub has its own.
+    rules: Arc<Policy>,
 }
 
 /// What a list is made of.
@@ -56,10 +60,11 @@ struct Book {
 // === impl Built ===
 
 impl Built {
-    pub(crate) fn new(made: Made) -> Self {
+    pub(crate) fn new(hub: &Hub, made: Made) -> Self {
         let Made { sources, pages: Pages { all, legacy, .. }, owners, until, pins } = made;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
-        Self { sources, pages, legacy, owners, until, pins }
+        let rules = Arc::clone(&hub.policy);
+        Self { sources, pages, legacy, owners, until, pins, rules }
     }
 
     /// The pages, as a client of this revision may see them.
@@ -83,7 +88,7 @@ impl Built {
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         let (sources, pages, owners) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { sources, pages, legacy: None, owners, until: None, pins: 0 }
+        Self { sources, pages, legacy: None, owners, until: None, pins: 0, rules: Arc::default() }
     }
 
     /// Whether rules have ceased to count since it was made.
@@ -91,16 +96,22 @@ impl Built {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it is what these lists make now, with these definitions approved.
-    pub(crate) fn is_of(&self, gathered: &Gathered, pins: u64, now: Timestamp) -> bool {
+    /// Whether it was made under the rules of this hub.
+    pub(crate) fn is_under(&self, hub: &Hub) -> bool {
+        Arc::ptr_eq(&self.rules, &hub.policy)
+    }
+
+    /// Whether it is what a hub makes of these lists now.
+    pub(crate) fn is_of(&self, hub: &Hub, gathered: &Gathered) -> bool {
         let same = self
             .sources
             .iter()
             .zip(&gathered.lists)
             .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
-        same && self.pins == pins
-            && self.sources.len() == gathered.lists.len()
-            && !self.is_over(now)
+        same && self.sources.len() == gathered.lists.len()
+            && self.is_under(hub)
+            && self.pins == hub.pins.version()
+            && !self.is_over(hub.clock.now())
     }
 }
 
@@ -176,8 +187,8 @@ mod tests {
         for item in items {
             pages.push(item);
         }
-        let (sources, owners) = (Vec::new(), HashMap::new());
-        Built::new(Made { sources, pages, owners, until: None, pins: 0 })
+        let (pages, legacy) = (pages.all.finish(), pages.legacy.map(Book::finish));
+        Built { pages, legacy, ..Built::empty() }
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Way {
         let caller = caller_of(&self.client.caller, &params);
         let target = Target::spelled(self.kind, self.name.clone());
         let mut call = Call { caller, target, params, part: self.part };
-        let hub = &self.gateway.hub;
+        let hub = self.gateway.hub();
         // Written down from the first look for it: who tries what is not there leaves a trace too.
         let is_searched = self.client.view == View::All && self.kind == Kind::Resource;
         let search = is_searched.then(|| hub.begin_search(&call));
@@ -276,7 +276,7 @@ impl Way {
             Some(call),
         ) = (error, &self.call)
             && operator.can_visit()
-            && self.gateway.hub.may_ask(server)
+            && self.gateway.hub().may_ask(server)
             && let Some(result) = self.visits(whole, call, operator)
         {
             return Ok(Payload::from(operator.signed_requests(server, &result)));

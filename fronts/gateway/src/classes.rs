@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use capstan_hub::Hub;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, ServerName};
 
@@ -11,6 +12,7 @@ use crate::built::Built;
 use crate::client::{Client, View};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::lists::build;
 
 /// How many such lists are kept; the one that nobody has asked for the longest goes first.
 const MAX_LISTS: usize = 256;
@@ -55,22 +57,35 @@ impl Gateway {
         client: &Client,
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
-        let all = self.built(&client.view, listing).await?;
-        if !self.hub.policy.binds(&client.caller) {
+        self.seen_by(&client.view, &client.caller, listing).await
+    }
+
+    /// The list as a caller may see it now.
+    pub(crate) async fn seen_by(
+        self: &Arc<Self>,
+        view: &View,
+        caller: &Caller,
+        listing: Listing,
+    ) -> Result<Arc<Built>, Fault> {
+        let (hub, all) = (self.hub(), self.built(view, listing).await?);
+        if !hub.policy.binds(caller) {
             return Ok(all);
         }
-        Ok(self.own(Key::new(&client.view, listing, &client.caller), &all, &client.caller))
+        Ok(self.own(&hub, Key::new(view, listing, caller), &all, caller))
     }
 
     /// What those see of a list who are like this caller.
-    fn own(&self, key: Key, all: &Arc<Built>, caller: &Caller) -> Arc<Built> {
+    fn own(&self, hub: &Hub, key: Key, all: &Arc<Built>, caller: &Caller) -> Arc<Built> {
         if let Some(known) = self.lists.classes.get(&key, all) {
             return known;
         }
-        let own = self.build(&key.view, key.listing, &all.gathered(), caller);
+        let own = build(hub, &key.view, key.listing, &all.gathered(), caller);
         // Many see all there is, and need no copy of it.
         let own = if own.looks_like(all) { Arc::clone(all) } else { Arc::new(own) };
-        self.lists.classes.put(key, Arc::clone(all), Arc::clone(&own));
+        // Another hub may have come in between; what was made under its rules is not this.
+        if all.is_under(hub) {
+            self.lists.classes.put(key, Arc::clone(all), Arc::clone(&own));
+        }
         own
     }
 
@@ -83,19 +98,20 @@ impl Gateway {
         caller: &Caller,
         known: &mut HashMap<Key, bool>,
     ) -> bool {
-        if !self.hub.policy.binds(caller) {
+        let hub = self.hub();
+        if !hub.policy.binds(caller) {
             return true;
         }
         let key = Key::new(view, listing, caller);
         *known.entry(key.clone()).or_insert_with(|| {
-            let was = self.own(key.clone(), before, caller);
-            !was.looks_like(&self.own(key, after, caller))
+            let was = self.own(&hub, key.clone(), before, caller);
+            !was.looks_like(&self.own(&hub, key, after, caller))
         })
     }
 
     /// Whether there is a server of that name, and something of it is within the caller's reach.
     pub(crate) fn shows(&self, server: &ServerName, caller: &Caller) -> bool {
-        self.knows(server) && self.hub.policy.out_of_reach(caller, server).is_none()
+        self.knows(server) && self.hub().policy.out_of_reach(caller, server).is_none()
     }
 }
 
@@ -126,6 +142,17 @@ impl Classes {
         });
         drop(kept);
         built
+    }
+
+    /// The list as it was last served, whatever it was made from.
+    pub(crate) fn last(
+        &self,
+        view: &View,
+        caller: &Caller,
+        listing: Listing,
+    ) -> Option<Arc<Built>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.lists.get(&Key::new(view, listing, caller)).map(|list| Arc::clone(&list.built))
     }
 
     fn put(&self, key: Key, of: Arc<Built>, built: Arc<Built>) {

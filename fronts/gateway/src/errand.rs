@@ -76,9 +76,10 @@ impl Gateway {
             }
         };
         let call = Call::new(caller, Target::exact(kind, id.clone()), Some(&typed));
-        let mut attempt = self.hub.begin_search(&call).by_method("completion/complete");
+        let hub = self.hub();
+        let mut attempt = hub.begin_search(&call).by_method("completion/complete");
         let result = match attempt.admit(&client.session, call, &id, Asks::Nobody).await {
-            Ok(admitted) => self.hub.errand(&admitted, errand).await,
+            Ok(admitted) => hub.errand(&admitted, errand).await,
             Err(error) => Err(error),
         };
         attempt.end_quietly(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
@@ -108,7 +109,7 @@ impl Gateway {
             let gateway = Arc::clone(self);
             tokio::spawn(async move {
                 let errand = Errand::Level(level.as_str().to_owned());
-                let done = gateway.hub.own_errand(&server, &errand).await;
+                let done = gateway.hub().own_errand(&server, &errand).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a log level was not taken");
                 }

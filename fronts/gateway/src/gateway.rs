@@ -1,8 +1,8 @@
 //! Takes requests and hands each to its method.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use capstan_hub::ports::{Listener, Listing};
@@ -39,7 +39,9 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 
 /// All servers behind one endpoint.
 pub struct Gateway {
-    pub(crate) hub: Arc<Hub>,
+    /// What stands behind it now. Whoever asks for something asks once, and keeps what they got
+    /// until they are done.
+    hub: RwLock<Arc<Hub>>,
     pub(crate) sealer: Sealer,
     pub(crate) park: Park,
     pub(crate) tasks: Arc<Tasks>,
@@ -84,7 +86,7 @@ impl Gateway {
         let changes = Arc::<Changes>::default();
         let (stop, stopped) = watch::channel(false);
         let gateway = Arc::new(Self {
-            hub,
+            hub: RwLock::new(hub),
             sealer,
             park: Park::default(),
             tasks: Arc::default(),
@@ -102,7 +104,7 @@ impl Gateway {
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
-        gateway.hub.changes.listen(listener);
+        gateway.hub().changes.listen(listener);
         tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
         Ok(gateway)
@@ -110,7 +112,7 @@ impl Gateway {
 
     /// A new conversation of a caller: what its quota counts for.
     pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party::new(caller, Some(Arc::new(self.hub.session())), view)
+        Party::new(caller, Some(Arc::new(self.hub().session())), view)
     }
 
     /// A caller who comes without a conversation; it is found by what the client calls itself.
@@ -123,13 +125,13 @@ impl Gateway {
         if let Some(session) = &party.session {
             return Arc::clone(session);
         }
-        let begin = || self.hub.session();
+        let begin = || self.hub().session();
         self.conversations.of(&party.caller.subject, client, self.now(), begin)
     }
 
     /// Whether there is a server of that name.
     pub fn knows(&self, server: &ServerName) -> bool {
-        self.hub.backends.contains_key(server)
+        self.hub().backends.contains_key(server)
     }
 
     /// Takes a request of any method but `initialize`.
@@ -186,7 +188,24 @@ impl Gateway {
 
     /// The same as numbers, all but the durations of calls, which a tracer sees for itself.
     pub fn readings(&self) -> Readings {
-        self.metrics.read(&self.hub, self.sessions(), self.park.len())
+        self.metrics.read(&self.hub(), self.sessions(), self.park.len())
+    }
+
+    /// What stands behind it now.
+    pub fn hub(&self) -> Arc<Hub> {
+        Arc::clone(&self.hub.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another hub in the place of the one before, and gives that one back.
+    pub(crate) fn put(&self, hub: Arc<Hub>) -> Arc<Hub> {
+        let mut place = self.hub.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut place, hub)
+    }
+
+    /// Forgets what these servers were asked to tell: they are others now.
+    pub(crate) fn forget_levels(&self, servers: &HashSet<ServerName>) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.retain(|server, _| !servers.contains(server));
     }
 
     /// Takes no new requests; ends when those under way are done. Whoever waits for changes is
@@ -275,7 +294,7 @@ impl Gateway {
     /// The servers that are shown.
     pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
         match view {
-            View::All => self.hub.backends.keys().cloned().collect(),
+            View::All => self.hub().backends.keys().cloned().collect(),
             View::One(server) => vec![server.clone()],
         }
     }
@@ -294,14 +313,14 @@ impl Gateway {
     /// What a request has around it.
     pub(crate) fn around(&self) -> Around {
         Around {
-            patience: self.hub.limits.question_wait,
-            servers: self.hub.backends.len(),
+            patience: self.hub().limits.question_wait,
+            servers: self.hub().backends.len(),
             tasks: Arc::clone(&self.tasks),
         }
     }
 
     pub(crate) fn now(&self) -> Duration {
-        self.hub.clock.monotonic()
+        self.hub().clock.monotonic()
     }
 
     async fn sweep(gateway: Weak<Self>) {
@@ -312,7 +331,7 @@ impl Gateway {
             gateway.conversations.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
             gateway.audience.sweep();
-            for (view, listing) in gateway.lists.expired(gateway.hub.clock.now()) {
+            for (view, listing) in gateway.lists.expired(gateway.hub().clock.now()) {
                 gateway.look(view, listing);
             }
             let now = gateway.now();

@@ -117,11 +117,11 @@ impl Gateway {
             }
             View::All => {
                 // Who has answered by then has said who it is.
-                let gathered = self.gather(Listing::Tools).await;
-                let reached = |name: &&ServerName| {
-                    self.hub.policy.out_of_reach(&client.caller, name).is_none()
-                };
-                let known = |name| Some((name, self.hub.backends.get(name)?.known()?));
+                let hub = self.hub();
+                let gathered = self.gather(&hub, Listing::Tools).await;
+                let reached =
+                    |name: &&ServerName| hub.policy.out_of_reach(&client.caller, name).is_none();
+                let known = |name| Some((name, hub.backends.get(name)?.known()?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
                     gathered.lists.keys().filter(reached).filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
@@ -144,7 +144,7 @@ impl Gateway {
     }
 
     async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
-        let backend = self.hub.backends.get(server)?;
+        let backend = Arc::clone(self.hub().backends.get(server)?);
         tokio::time::timeout(WAIT_FOR_ONE, backend.about()).await.ok()?.ok()
     }
 }

@@ -1,5 +1,6 @@
 //! Changes: heard from servers, gathered for a moment, and told to every client that is concerned.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -148,18 +149,25 @@ impl Gateway {
 
     /// Tells everybody who sees a change that this list has one.
     pub(crate) fn tell_list(&self, view: &View, listing: Listing, change: &Change) {
-        let mut known = HashMap::new();
-        let mut sees =
-            |caller: &Caller| self.sees_change((view, listing), change, caller, &mut known);
+        let known = RefCell::new(HashMap::new());
+        let sees = |other: &View, caller: &Caller| {
+            let mut known = known.borrow_mut();
+            other == view && self.sees_change((view, listing), change, caller, &mut known)
+        };
+        self.tell_those(&sees, listing);
+    }
+
+    /// Tells those of a view and a caller that are meant that a list has changed.
+    pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
         for client in self.audience.connected() {
-            if client.view == *view && sees(&client.caller) {
+            if meant(&client.view, &client.caller) {
                 client.tell(message.clone());
             }
         }
         for listen in self.audience.listening() {
-            if listen.view == *view && listen.lists.contains(key) && sees(&listen.caller) {
+            if meant(&listen.view, &listen.caller) && listen.lists.contains(key) {
                 listen.tell(method, &Json::empty_object());
             }
         }
@@ -252,6 +260,29 @@ impl Audience {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
             || self.listens().values().any(|listen| listen.resources.contains_key(resource))
+    }
+
+    /// Who is told of changes, and what each is shown.
+    pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
+        let clients = self.connected();
+        let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        let listens = self.listening();
+        let listens = listens.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        clients.chain(listens).collect()
+    }
+
+    /// The resources that somebody wants to hear of, with one who does.
+    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Arc<Caller>> {
+        let mut wanted = HashMap::new();
+        for client in self.connected() {
+            let caller = &client.caller;
+            wanted.extend(client.subscriptions().into_iter().map(|one| (one, Arc::clone(caller))));
+        }
+        for listen in self.listening() {
+            let caller = &listen.caller;
+            wanted.extend(listen.resources.into_keys().map(|one| (one, Arc::clone(caller))));
+        }
+        wanted
     }
 
     fn connected(&self) -> Vec<Arc<Client>> {

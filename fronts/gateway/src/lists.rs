@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_hub::Hub;
 use capstan_hub::catalog::{Alphabet, Gathered, Patience};
-use capstan_hub::ports::{Item, Listing};
+use capstan_hub::ports::{Backend, Item, Listing};
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
@@ -76,17 +77,17 @@ impl Gateway {
         view: &View,
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
+        let hub = self.hub();
         let gathered = match view {
-            View::All => self.gather_all(listing).await,
-            View::One(server) => self.gather_one(server, listing).await?,
+            View::All => self.gather_all(&hub, listing).await,
+            View::One(server) => gather_one(&hub, server, listing).await?,
         };
         let key = (view.clone(), listing);
         let known = self.lists.built().get(&key).cloned();
-        let (pins, now) = (self.hub.pins.version(), self.hub.clock.now());
-        if let Some(known) = known.as_ref().filter(|known| known.is_of(&gathered, pins, now)) {
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(&hub, &gathered)) {
             return Ok(Arc::clone(known));
         }
-        let built = Arc::new(self.build(view, listing, &gathered, &Caller::anonymous()));
+        let built = Arc::new(build(&hub, view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
         if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
             // By whoever sees it first, so that nobody can see it and keep it from the others.
@@ -97,28 +98,29 @@ impl Gateway {
 
     /// Starts all servers and reads what tools they have, so that the first who asks need not wait.
     pub async fn warm_up(self: &Arc<Self>) {
-        self.gather_all(Listing::Tools).await;
+        self.gather_all(&self.hub(), Listing::Tools).await;
     }
 
     /// What all servers list that have answered in time.
-    pub(crate) async fn gather(&self, listing: Listing) -> Gathered {
+    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing) -> Gathered {
         let awaited = self.lists.awaited().clone();
         let wanted = |server: &ServerName| !awaited.contains(&(server.clone(), listing));
-        self.hub.gather_from(listing, PATIENCE, &wanted).await
+        hub.gather_from(listing, PATIENCE, &wanted).await
     }
 
-    async fn gather_all(self: &Arc<Self>, listing: Listing) -> Gathered {
-        let gathered = self.gather(listing).await;
+    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing) -> Gathered {
+        let gathered = self.gather(hub, listing).await;
         for server in &gathered.pending {
-            self.wait_for(server, listing);
+            if let Some(backend) = hub.backends.get(server) {
+                self.wait_for(Arc::clone(backend), listing);
+            }
         }
         gathered
     }
 
     /// Waits for a server that is late, once, and tells everybody when it is there.
-    fn wait_for(self: &Arc<Self>, server: &ServerName, listing: Listing) {
-        let Some(backend) = self.hub.backends.get(server).map(Arc::clone) else { return };
-        let key = (server.clone(), listing);
+    fn wait_for(self: &Arc<Self>, backend: Arc<dyn Backend>, listing: Listing) {
+        let key = (backend.name().clone(), listing);
         if !self.lists.awaited().insert(key.clone()) {
             return;
         }
@@ -130,76 +132,6 @@ impl Gateway {
                 gateway.changes.note(&key.0, listing);
             }
         });
-    }
-
-    async fn gather_one(&self, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
-        let mut gathered = Gathered::default();
-        let Some(backend) = self.hub.backends.get(server) else { return Ok(gathered) };
-        let items = self.hub.list(backend, listing).await.map_err(|error| {
-            let revision = crate::revision::Revision::LATEST_LEGACY;
-            Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
-        })?;
-        gathered.lists.insert(server.clone(), items);
-        Ok(gathered)
-    }
-
-    /// The list that `caller` sees of what was gathered.
-    pub(crate) fn build(
-        &self,
-        view: &View,
-        listing: Listing,
-        gathered: &Gathered,
-        caller: &Caller,
-    ) -> Built {
-        // Before anything is looked at, so that a change meanwhile makes it anew.
-        let pins = self.hub.pins.version();
-        let sources: Vec<(ServerName, Arc<[Item]>)> =
-            gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
-        let mut pages = Pages::of(listing);
-        let mut owners = HashMap::new();
-        let kind = match listing {
-            Listing::Tools => Kind::Tool,
-            Listing::Prompts => Kind::Prompt,
-            Listing::Resources | Listing::Templates => Kind::Resource,
-        };
-        let names = &self.hub.catalog.names;
-        if kind != Kind::Resource {
-            for (server, items) in &gathered.lists {
-                names.learn(kind, Alphabet::Usual, server, items);
-            }
-        }
-        for (server, item) in self.hub.visible_items(gathered, kind, caller) {
-            let changed = (kind == Kind::Tool).then(|| {
-                let id = ItemId { server: server.clone(), item: item.name.clone() };
-                self.hub.catalog.overrides.shown(&id)
-            });
-            let changed = changed.flatten();
-            let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
-            let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
-            let shown = match (view, kind) {
-                (View::All, Kind::Tool | Kind::Prompt) => {
-                    let id = ItemId { server: server.clone(), item: item.name.clone() };
-                    let given = names.public(kind, Alphabet::Usual, &id);
-                    given.map_or_else(|| id.to_string(), |name| name.to_string())
-                }
-                (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
-                    format!("{MAPPED}{server}/{}", item.name)
-                }
-                (View::All, Kind::Resource) | (View::One(_), _) => own.clone(),
-            };
-            if kind == Kind::Resource {
-                owners.insert(shown.clone(), (server.clone(), item.name.clone()));
-            }
-            if shown == *own {
-                pages.push(definition);
-            } else {
-                let name = compose::string(&shown);
-                let renamed = object::with_member(definition, listing.name_key(), &name);
-                pages.push(&renamed.unwrap_or_else(|_| definition.clone()));
-            }
-        }
-        let until = self.hub.rules_change_at();
-        Built::new(Made { sources, pages, owners, until, pins })
     }
 
     /// Whose resource an address is, and what its server calls it.
@@ -258,7 +190,7 @@ impl Gateway {
             ),
             View::All => Target::prompt(name),
         };
-        let (id, _) = self.hub.find(&client.caller, target).await.ok()?;
+        let (id, _) = self.hub().find(&client.caller, target).await.ok()?;
         Some((id.server, id.item))
     }
 
@@ -278,6 +210,11 @@ impl Lists {
         built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
     }
 
+    /// A list as it was last served to whoever no access rule binds.
+    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<Built>> {
+        self.built().get(&(view.clone(), listing)).cloned()
+    }
+
     /// The lists that somebody has asked for.
     pub(crate) fn known(&self) -> Vec<(View, Listing)> {
         self.built().keys().cloned().collect()
@@ -287,9 +224,84 @@ impl Lists {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Nobody waits for these servers any more: they are others now.
+    pub(crate) fn forget_awaited(&self, servers: &HashSet<ServerName>) {
+        self.awaited().retain(|(server, _)| !servers.contains(server));
+    }
+
     fn awaited(&self) -> MutexGuard<'_, HashSet<(ServerName, Listing)>> {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
+    let mut gathered = Gathered::default();
+    let Some(backend) = hub.backends.get(server) else { return Ok(gathered) };
+    let items = hub.list(backend, listing).await.map_err(|error| {
+        let revision = crate::revision::Revision::LATEST_LEGACY;
+        Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
+    })?;
+    gathered.lists.insert(server.clone(), items);
+    Ok(gathered)
+}
+
+/// The list that `caller` sees of what was gathered.
+pub(crate) fn build(
+    hub: &Hub,
+    view: &View,
+    listing: Listing,
+    gathered: &Gathered,
+    caller: &Caller,
+) -> Built {
+    // Before anything is looked at, so that a change meanwhile makes it anew.
+    let pins = hub.pins.version();
+    let sources: Vec<(ServerName, Arc<[Item]>)> =
+        gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
+    let mut pages = Pages::of(listing);
+    let mut owners = HashMap::new();
+    let kind = match listing {
+        Listing::Tools => Kind::Tool,
+        Listing::Prompts => Kind::Prompt,
+        Listing::Resources | Listing::Templates => Kind::Resource,
+    };
+    let names = &hub.catalog.names;
+    if kind != Kind::Resource {
+        for (server, items) in &gathered.lists {
+            names.learn(kind, Alphabet::Usual, server, items);
+        }
+    }
+    for (server, item) in hub.visible_items(gathered, kind, caller) {
+        let changed = (kind == Kind::Tool).then(|| {
+            let id = ItemId { server: server.clone(), item: item.name.clone() };
+            hub.catalog.overrides.shown(&id)
+        });
+        let changed = changed.flatten();
+        let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
+        let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        let shown = match (view, kind) {
+            (View::All, Kind::Tool | Kind::Prompt) => {
+                let id = ItemId { server: server.clone(), item: item.name.clone() };
+                let given = names.public(kind, Alphabet::Usual, &id);
+                given.map_or_else(|| id.to_string(), |name| name.to_string())
+            }
+            (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
+                format!("{MAPPED}{server}/{}", item.name)
+            }
+            (View::All, Kind::Resource) | (View::One(_), _) => own.clone(),
+        };
+        if kind == Kind::Resource {
+            owners.insert(shown.clone(), (server.clone(), item.name.clone()));
+        }
+        if shown == *own {
+            pages.push(definition);
+        } else {
+            let name = compose::string(&shown);
+            let renamed = object::with_member(definition, listing.name_key(), &name);
+            pages.push(&renamed.unwrap_or_else(|_| definition.clone()));
+        }
+    }
+    let until = hub.rules_change_at();
+    Built::new(hub, Made { sources, pages, owners, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {

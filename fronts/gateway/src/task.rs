@@ -87,7 +87,7 @@ impl Gateway {
         let params = object::with_member(params, "taskId", &compose::string(&task.own));
         let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
         let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
-        match self.hub.task(&task.server, method, params, asker).await {
+        match self.hub().task(&task.server, method, params, asker).await {
             Ok(result) => {
                 let result = self.sift(&task, result, &operator).await;
                 let result = self.tasks.translate(&task.server, &result);
@@ -104,7 +104,7 @@ impl Gateway {
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
             return said;
         };
-        let may = self.hub.may_ask(&task.server);
+        let may = self.hub().may_ask(&task.server);
         let (asked, refused): (Vec<_>, Vec<_>) =
             requests.into_iter().partition(|(_, one)| may && operator.can_be_asked(one));
         if refused.is_empty() {
@@ -124,7 +124,7 @@ impl Gateway {
             ("inputResponses", &compose::object(&declined)),
         ]);
         let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
-        if let Err(error) = self.hub.task(&task.server, "tasks/update", params, by).await {
+        if let Err(error) = self.hub().task(&task.server, "tasks/update", params, by).await {
             tracing::debug!(server = %task.server, %error, "a task was not told no");
         }
         let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
@@ -149,7 +149,8 @@ impl Gateway {
         let all = self.tasks.of(&Owner::of(client));
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
             let params = compose::object(&[("taskId", &compose::string(&task.own))]);
-            let asked = self.hub.task(&task.server, "tasks/get", params, Arc::clone(operator));
+            let hub = self.hub();
+            let asked = hub.task(&task.server, "tasks/get", params, Arc::clone(operator));
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
@@ -194,7 +195,7 @@ impl Gateway {
             }
             return adopt(result).map(Some);
         }
-        let about = self.hub.backends.get(server).and_then(|backend| backend.known());
+        let about = self.hub().backends.get(server).and_then(|backend| backend.known());
         let has_others = about.is_some_and(|about| about.protocol == MODERN);
         let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
         let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {

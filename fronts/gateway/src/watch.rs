@@ -41,7 +41,8 @@ impl Gateway {
     ) -> Result<(ServerName, String, Wanting), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
-        let mut attempt = self.hub.begin_search(&call).by_method(method);
+        let hub = self.hub();
+        let mut attempt = hub.begin_search(&call).by_method(method);
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
@@ -68,7 +69,7 @@ impl Gateway {
         let admitted = attempt.admit(&client.session, call, id, asks).await?;
         let wanting = Wanting::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
-        let done = self.hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
+        let done = self.hub().errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
         drop(turn);
         done.map(|_| wanting)
     }
@@ -84,7 +85,7 @@ impl Gateway {
             // Somebody may have asked for it while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub.own_errand(&server, &errand).await;
+                let done = gateway.hub().own_errand(&server, &errand).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }

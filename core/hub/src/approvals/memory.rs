@@ -16,7 +16,11 @@ const MAX_REMEMBERED: usize = 256;
 /// **Invariant:** they answer only what nobody but the default asks. A rule that asks goes on
 /// asking.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<Vec<Remembered>>);
+pub(crate) struct Memory {
+    known: Mutex<Vec<Remembered>>,
+    /// The policy that they were said under.
+    policy: Mutex<String>,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 enum Remembered {
@@ -64,8 +68,17 @@ impl Memory {
         }
     }
 
+    /// Another policy is in force: what was said under the one before is asked again.
+    pub(crate) fn under(&self, policy: &str) {
+        let mut under = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        if *under != policy {
+            policy.clone_into(&mut under);
+            self.known().clear();
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<Remembered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

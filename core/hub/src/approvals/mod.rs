@@ -50,7 +50,7 @@ pub struct Approvals {
     /// Where a yes for ever is written.
     rules: Option<Arc<dyn RuleBook>>,
     /// What was said yes to for ever since this process began; the rules know it after a restart.
-    saved: Memory,
+    saved: Arc<Memory>,
     others: Option<Others>,
 }
 
@@ -77,7 +77,8 @@ pub(crate) struct Decision {
 
 struct Others {
     shells: OtherShells,
-    desk: Desk,
+    /// Shared by all approvals that came after each other: a question stays open.
+    desk: Arc<Desk>,
     /// Whether somebody was told that the store does not work.
     is_told: AtomicBool,
 }
@@ -93,8 +94,22 @@ impl Approvals {
     /// The operator can be asked in other shells too.
     #[must_use]
     pub fn and_elsewhere(self, shells: OtherShells) -> Self {
-        let desk = Desk::new(shells.seed);
+        let desk = Arc::new(Desk::new(shells.seed));
         Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
+    }
+
+    /// These take the place of others: questions that lie open there lie open here, and what was
+    /// said yes to holds on if the policy is still the same.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        if let (Some(others), Some(known)) = (&mut self.others, &before.others) {
+            others.desk = Arc::clone(&known.desk);
+            others.shells.store = Arc::clone(&known.shells.store);
+            if others.shells.policy == known.shells.policy {
+                self.saved = Arc::clone(&before.saved);
+            }
+        }
+        self
     }
 
     /// Decides on a call, asking whoever can be asked.
@@ -104,6 +119,9 @@ impl Approvals {
         question: &Question,
         operator: &dyn Operator,
     ) -> Decision {
+        if let Some(others) = &self.others {
+            session.under(&others.shells.policy);
+        }
         if self.remember(session, question) {
             return Approval::once(Ground::Remembered).into();
         }

@@ -18,7 +18,7 @@ pub struct Names {
     tables: Mutex<HashMap<(Kind, Alphabet), Table>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Table {
     names: NameTable,
     /// The lists that were taken in. As long as a list is the same there is nothing to do.
@@ -37,6 +37,23 @@ impl Names {
     #[must_use]
     pub fn with(self, overrides: Arc<Overrides>) -> Self {
         Self { overrides, ..self }
+    }
+
+    /// Names for these servers in the place of ours. What is called by a name stays so, for as long
+    /// as its server is there and names its items in the same way.
+    #[must_use]
+    pub fn then(&self, servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
+        let new = Self::new(servers);
+        let mut tables = self.tables().clone();
+        let gone = |server: &&ServerName| new.servers.get(*server) != Some(&self.naming(server));
+        for table in tables.values_mut() {
+            let gone: Vec<ServerName> = table.lists.keys().filter(gone).cloned().collect();
+            for server in gone {
+                table.names.forget(&server);
+                table.lists.remove(&server);
+            }
+        }
+        Self { tables: Mutex::new(tables), ..new }
     }
 
     /// Takes in what a server lists now. Of several servers the first one chooses first.
@@ -90,5 +107,43 @@ impl Names {
     fn tables(&self) -> MutexGuard<'_, HashMap<(Kind, Alphabet), Table>> {
         // No invariant of ours spans two statements, so what a panic left behind is whole.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_wire::Json;
+
+    use super::*;
+
+    fn server(name: &str) -> ServerName {
+        name.parse().unwrap()
+    }
+
+    fn list(names: &[&str]) -> Arc<[Item]> {
+        let item =
+            |name: &&str| Item { name: (*name).to_owned(), definition: Json::empty_object() };
+        names.iter().map(item).collect()
+    }
+
+    #[test]
+    fn names_stay_over_a_change_and_those_of_a_server_that_is_gone_are_free() {
+        let bare = |name| (server(name), Naming::Bare);
+        let before = Names::new([bare("a"), bare("b"), bare("c")]);
+        for name in ["a", "b", "c"] {
+            before.learn(Kind::Tool, Alphabet::Usual, &server(name), &list(&["read"]));
+        }
+        let after = before.then([bare("b"), (server("c"), Naming::Prefixed), bare("d")]);
+        for name in ["b", "c", "d"] {
+            after.learn(Kind::Tool, Alphabet::Usual, &server(name), &list(&["read"]));
+        }
+        let called = |name: &str| {
+            let id = ItemId { server: server(name), item: "read".to_owned() };
+            after.public(Kind::Tool, Alphabet::Usual, &id).map(|name| name.to_string())
+        };
+        assert_eq!(called("a"), None);
+        assert_eq!(called("b").as_deref(), Some("b__read"), "as before");
+        assert_eq!(called("c").as_deref(), Some("c__read"));
+        assert_eq!(called("d").as_deref(), Some("read"), "nobody else is called that");
     }
 }

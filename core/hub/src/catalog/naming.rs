@@ -44,7 +44,7 @@ pub enum Alphabet {
 /// It is told of lists, one server at a time, and keeps what it once gave: a name means the same
 /// item until the item is gone, and for a good while after that. The same lists in the same order
 /// give the same names, whatever the order within a list.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NameTable {
     alphabet: Alphabet,
     by_name: HashMap<Arc<str>, Bound>,
@@ -52,14 +52,14 @@ pub struct NameTable {
 }
 
 /// What a name stands for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Bound {
     server: Arc<ServerName>,
     item: Arc<str>,
 }
 
 /// The names of one server's items.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Theirs {
     names: HashMap<Arc<str>, Arc<str>>,
     /// Those that are no longer listed, longest gone first.
@@ -141,6 +141,12 @@ impl NameTable {
             theirs.names.insert(Arc::clone(&item), Arc::clone(&name));
             self.by_name.insert(name, Bound { server: Arc::clone(&server), item });
         }
+    }
+
+    /// Forgets a server that is gone, with all its names.
+    pub fn forget(&mut self, server: &ServerName) {
+        self.by_server.remove(server);
+        self.by_name.retain(|_, bound| *bound.server != *server);
     }
 
     /// The name of an item.

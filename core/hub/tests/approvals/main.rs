@@ -11,3 +11,4 @@ mod scene;
 mod shells;
 mod extents;
 mod bounds;
+mod changes;

@@ -65,6 +65,17 @@ impl Scene {
 
     /// A new process: nothing is remembered but what is stored.
     pub(crate) fn restart(&mut self, policy: &str, wait: Duration) {
+        self.world.hub.approvals = Arc::new(self.approvals(policy, wait));
+        self.world.session = self.world.hub.session();
+    }
+
+    /// The same process with another configuration.
+    pub(crate) fn change(&mut self, policy: &str) {
+        let after = self.approvals(policy, WAIT).after(&self.world.hub.approvals);
+        self.world.hub.approvals = Arc::new(after);
+    }
+
+    fn approvals(&self, policy: &str, wait: Duration) -> Approvals {
         let shells = OtherShells {
             store: Arc::<Kept>::clone(&self.store),
             clock: Arc::clone(&self.world.hub.clock),
@@ -74,8 +85,7 @@ impl Scene {
         };
         let spans = vec![Span::Session, Span::Saved];
         let approvals = Approvals::at_the_front(spans, Arc::<Book>::clone(&self.book));
-        self.world.hub.approvals = Arc::new(approvals.and_elsewhere(shells));
-        self.world.session = self.world.hub.session();
+        approvals.and_elsewhere(shells)
     }
 
     /// A call with nobody at the front.

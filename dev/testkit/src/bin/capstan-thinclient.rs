@@ -1,4 +1,5 @@
 //! Calls one tool of one server and prints the response: `capstan-thinclient TOOL JSON -- COMMAND`.
+//! Or has a gateway run a command, and prints what came back: `capstan-thinclient --socket FILE JSON`.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,6 +20,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[OsString]) -> io::Result<String> {
+    if let [first, socket, order] = arguments
+        && first == "--socket"
+        && let Some(order) = order.to_str()
+    {
+        return peer::run_in(socket.as_ref(), order);
+    }
     let usage = || io::Error::other("usage: capstan-thinclient TOOL JSON -- COMMAND [ARGUMENT]...");
     let [tool, json, dashes, program, rest @ ..] = arguments else { return Err(usage()) };
     let (Some(tool), Some(json), "--") =

@@ -3,25 +3,26 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use capstan_config::Scope;
 use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
-use clap::{CommandFactory, Parser};
+use capstan_config::{Origin, Scope};
+use clap::Parser;
 
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
+use crate::host::Inside;
 
 /// Programs whose own `-e` sets variables too.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 /// Leaves out words that no parser of ours knows: `mcp` before a verb, as other programs have it,
 /// and the first `--` of an `add`, wherever it stands.
-pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some(mut verb) = verb_at(&words, 1) else { return words };
+pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let Some(mut verb) = verb_at(command, &words, 1) else { return words };
     if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
         words.remove(verb);
-        verb = verb_at(&words, verb).unwrap_or(verb);
+        verb = verb_at(command, &words, verb).unwrap_or(verb);
     }
     if words.get(verb).is_some_and(|word| word == "add")
         && let Some(at) = words.iter().position(|word| word == "--")
@@ -33,12 +34,11 @@ pub(crate) fn normalise(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Where the first word from `start` on is that is neither an option nor the value of one.
-fn verb_at(words: &[OsString], start: usize) -> Option<usize> {
-    let command = Cli::command();
+fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
         let word = words.get(at)?.to_string_lossy();
-        at += match own(&[&command], &word) {
+        at += match own(&[command], &word) {
             Some(Own::WithValue) => 2,
             Some(Own::Alone) => 1,
             None if word.starts_with('-') => 1,
@@ -67,8 +67,11 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     let server = read(args)?;
+    if let Some(inside) = &context.inside {
+        return add_inside(context, &**inside, args, &server).await;
+    }
     let scope = args.entry.scope.map(scope_of);
     let file = context.host.target(scope, &context.options)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
@@ -88,6 +91,24 @@ pub(crate) fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
     }
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Adds a server to the gateway that runs, and to no file.
+async fn add_inside(
+    context: &Context,
+    inside: &dyn Inside,
+    args: &AddArgs,
+    server: &NewServer,
+) -> Result<Exit, Failure> {
+    if args.entry.scope.is_some() {
+        return Err(Failure::usage("`--scope` names a file; with `--attach` there is none"));
+    }
+    let name = inside.add(&args.name, add_server("", &args.name, server)?).await?;
+    context.print.note(&format!("added `{name}` to the gateway, until it ends"));
+    if context.print.wants_json() {
+        context.print.json(&serde_json::json!({ "added": args.name, "dynamic": true }));
     }
     Ok(Exit::Ok)
 }
@@ -228,6 +249,11 @@ pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
     }
 }
 
+/// The word for where a server comes from.
+pub(crate) fn origin_word(origin: &Origin) -> &'static str {
+    if origin.is_dynamic() { "dynamic" } else { scope_word(origin.scope) }
+}
+
 pub(crate) fn scope_word(scope: Scope) -> &'static str {
     match scope {
         Scope::Managed => "managed",
@@ -256,6 +282,8 @@ impl From<EditError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -264,7 +292,7 @@ mod tests {
 
     #[track_caller]
     fn check(typed: &str, expected: &str) {
-        assert_eq!(normalise(words(typed)), words(expected));
+        assert_eq!(normalise(&Cli::command(), words(typed)), words(expected));
     }
 
     #[test]

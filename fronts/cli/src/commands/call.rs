@@ -1,7 +1,7 @@
 //! `capstan call`: runs one tool.
 
 use std::io::{self, Read};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use capstan_hub::Call;
 use capstan_model::{CallError, Caller, Front, Kind, Target};
@@ -15,20 +15,20 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::form::Elicit;
 use crate::operator::{Manner, Person};
-use crate::print::{stderr_is_terminal, stdin_is_terminal};
+use crate::print::Printer;
 use crate::waiting::Waiting;
 
 /// What came on stdin, if the words ask for it.
-struct Stdin(io::Result<String>);
+pub(super) struct Stdin(pub(super) io::Result<String>);
 
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
-    let manner = manner(args.elicit.as_deref(), args.ask)?;
-    let stdin = Stdin::read(&args.arguments).await;
+    let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
+    let stdin = Stdin::read(context, &args.arguments).await;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
     let attempt = hub.begin(&Call::new(caller.clone(), Target::tool(&args.tool), None));
-    let waiting = Waiting::new(context.print, &format!("starting the server of `{}`", args.tool));
+    let waiting = Waiting::new(&context.print, &format!("starting the server of `{}`", args.tool));
     let tool = match hub.find_tool(&caller, &args.tool).await {
         Ok(tool) => tool,
         Err(error) => return Err(attempt.refuse(error).into()),
@@ -48,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
 
     waiting.say(&format!("calling `{}`", tool.id));
     let call = Call::new(caller, Target::tool(tool.id.to_string()), Some(&arguments));
-    let person = Arc::new(Person::new(context.print, manner, waiting));
+    let person = Arc::new(Person::new(context.print.clone(), manner, waiting));
     let screened = attempt.call(&hub.session(), call, person).await?;
 
     if context.print.wants_json() {
@@ -64,9 +64,13 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
 }
 
 /// The arguments that were typed, for a tool that is not looked up.
-pub(super) async fn read_arguments(words: &[String], tool: &str) -> Result<Json, Failure> {
+pub(super) async fn read_arguments(
+    context: &Context,
+    words: &[String],
+    tool: &str,
+) -> Result<Json, Failure> {
     let anything = Json::empty_object();
-    let stdin = Stdin::read(words).await;
+    let stdin = Stdin::read(context, words).await;
     arguments::build(words, || stdin.0, &anything).map_err(|error| bad_arguments(tool, &error))
 }
 
@@ -77,20 +81,24 @@ fn bad_arguments(tool: &str, error: &ArgumentError) -> Failure {
 }
 
 /// How whoever typed the command is asked.
-pub(super) fn manner(choice: Option<&str>, ask: AskArgs) -> Result<Manner, Failure> {
-    Ok(Manner { elicit: elicit(choice)?, confirm: Confirm::of(ask) })
+pub(super) fn manner(
+    print: &Printer,
+    choice: Option<&str>,
+    ask: AskArgs,
+) -> Result<Manner, Failure> {
+    Ok(Manner { elicit: elicit(print, choice)?, confirm: Confirm::of(print, ask) })
 }
 
 /// How questions of the server are answered: by a person if there is one, else no.
-fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
-    let person = stdin_is_terminal() && stderr_is_terminal();
+fn elicit(print: &Printer, choice: Option<&str>) -> Result<Elicit, Failure> {
+    let person = print.has_person();
     match choice {
         None | Some("ask") if person => Ok(Elicit::Ask),
         None | Some("decline") => Ok(Elicit::Decline),
         Some("defaults") => Ok(Elicit::Defaults),
         Some("ask") => Err(Failure::usage("`--elicit ask` needs a terminal")),
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = std::fs::read_to_string(print.file(path.as_ref()))
                 .map_err(|error| Failure::usage(format!("cannot read `{path}`: {error}")))?;
             let values = Json::parse(text)
                 .map_err(|_| Failure::usage(format!("`{path}` is not valid JSON")))?;
@@ -104,9 +112,13 @@ fn elicit(choice: Option<&str>) -> Result<Elicit, Failure> {
 impl Stdin {
     /// Reads stdin to its end, before anything is started and in a thread of its own: until
     /// whoever writes is done, signals must be heard and no server need wait.
-    async fn read(words: &[String]) -> Self {
+    pub(super) async fn read(context: &Context, words: &[String]) -> Self {
         if !words.iter().any(|word| word == "-") {
             return Self(Ok(String::new()));
+        }
+        let read = context.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(read) = read {
+            return Self(read);
         }
         let read = tokio::task::spawn_blocking(|| {
             let mut text = String::new();

@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Fa
         if let Some(entry) = only {
             hub.backends.retain(|name, _| *name == entry.name);
         }
-        let waiting = Waiting::new(context.print, "starting every server");
+        let waiting = Waiting::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);
         checks.extend(of_servers(&hub, limit).await);
         drop(waiting);

@@ -33,7 +33,7 @@ impl<'a> Decision<'a> {
 }
 
 /// Says of roles that nobody has written a grant for that they are none, or misspelt.
-pub(super) fn tell_unknown_roles(print: Printer, setup: &Setup, roles: &[String]) {
+pub(super) fn tell_unknown_roles(print: &Printer, setup: &Setup, roles: &[String]) {
     let tables = || setup.loaded.config.access.iter().map(|access| &access.table);
     let known: Vec<&str> =
         tables().flat_map(|table| table.roles.iter().map(|(name, _)| name.as_str())).collect();
@@ -64,7 +64,7 @@ pub(super) fn steps(steps: &[Step]) -> String {
 }
 
 /// Says which rules could speak if there were arguments.
-pub(super) fn tell_by_arguments(print: Printer, by_arguments: &[Step]) {
+pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
     if by_arguments.is_empty() {
         return;
     }

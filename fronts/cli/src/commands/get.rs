@@ -4,7 +4,7 @@ use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Backend, Listing};
 use serde_json::{Map, Value, json};
 
-use super::add::scope_word;
+use super::add::origin_word;
 use crate::args::GetArgs;
 use crate::clean::clean;
 use crate::context::{Context, find_server};
@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failu
     let Some(backend) = hub.backends.get(&entry.name) else {
         return Err(Failure::not_found(format!("server `{}` is not in use", args.name)));
     };
-    let waiting = Waiting::new(context.print, &format!("starting `{}`", entry.name));
+    let waiting = Waiting::new(&context.print, &format!("starting `{}`", entry.name));
     let about = backend.about().await.ok();
     let mut shown = Map::new();
     let mut set = |key: &str, value: Value| {
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failu
         set("display", json!(entry.display));
     }
     set("file", json!(format!("{}:{}", entry.origin.file, entry.origin.line)));
-    set("scope", json!(scope_word(entry.origin.scope)));
+    set("scope", json!(origin_word(&entry.origin)));
     if let Ok(server) = &entry.status {
         set("transport", json!(server.kind.as_str()));
         set("target", json!(server.target));

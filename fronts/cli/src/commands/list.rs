@@ -11,11 +11,10 @@ use capstan_model::{Caller, Front, ServerName, ServerState};
 use futures::future::{join, join_all};
 use serde::Serialize;
 
-use super::add::scope_word;
+use super::add::origin_word;
 use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::print::width;
 use crate::table::table;
 use crate::waiting::Waiting;
 
@@ -61,12 +60,15 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     } else {
         show(context, &rows);
     }
+    if let Some(trouble) = context.inside.as_ref().and_then(|inside| inside.trouble()) {
+        context.print.warning(&format!("the gateway does not use what the files say: {trouble}"));
+    }
     let failed = rows.iter().filter(|row| row.state == "failed").map(|row| &row.name);
     Ok(context.exit_without(&setup, failed))
 }
 
 async fn gather(context: &Context, hub: &Hub, patience: Patience) -> Gathered {
-    let waiting = Waiting::new(context.print, "waiting for the servers");
+    let waiting = Waiting::new(&context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
     hub.gather(Listing::Tools, patience, &mut |_| {
@@ -108,7 +110,7 @@ fn row(
         resources: resources.get(&entry.name).copied(),
         prompts: prompts.get(&entry.name).copied(),
         target,
-        scope: scope_word(entry.origin.scope),
+        scope: origin_word(&entry.origin),
         tokens: tools
             .lists
             .get(&entry.name)
@@ -142,7 +144,7 @@ fn show(context: &Context, rows: &[Row]) {
         })
         .collect();
     let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "SCOPE", "TARGET"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.data(&table(&headers, &cells, context.print.width()));
     for row in rows {
         if let Some(error) = &row.error {
             context.print.note(&format!("{} {}: {error}", row.glyph, row.name));

@@ -3,6 +3,7 @@
 mod acl;
 pub(crate) mod add;
 mod approvals;
+pub(crate) mod attached;
 mod audit;
 mod audit_csv;
 mod call;
@@ -24,6 +25,7 @@ pub(crate) mod prompt;
 mod prompts;
 mod read;
 mod registry;
+mod reload;
 mod remove;
 mod resources;
 mod serve;
@@ -33,17 +35,20 @@ mod tools_for;
 mod trust;
 mod why;
 
-use crate::args::Command;
+use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 
 /// Runs what was typed.
-pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Failure> {
-    match command {
-        Command::Add(args) => add::run(context, args),
+pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, Failure> {
+    if let Some(exit) = attached::run(context, cli).await? {
+        return Ok(exit);
+    }
+    match &cli.command {
+        Command::Add(args) => add::run(context, args).await,
         Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
-        Command::Remove(args) => remove::run(context, args),
+        Command::Remove(args) => remove::run(context, args).await,
         Command::Enable(args) => enable::run(context, args, enable::Switch::On),
         Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
         Command::Tools(args) => tools::run(context, args).await,
@@ -56,6 +61,7 @@ pub(crate) async fn run(context: &Context, command: &Command) -> Result<Exit, Fa
         Command::Install(args) => install::run(context, args),
         Command::Uninstall(args) => install::undo(context, args),
         Command::Serve(args) => serve::run(context, args).await,
+        Command::Reload => reload::run(context).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
         Command::Acl(command) => acl::run(context, command).await,

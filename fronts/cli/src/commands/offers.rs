@@ -29,7 +29,7 @@ pub(super) async fn of_all(
     listing: Listing,
     wait: &WaitArgs,
 ) -> Gathered {
-    let waiting = Waiting::new(context.print, "waiting for the servers");
+    let waiting = Waiting::new(&context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
     hub.gather(listing, Context::patience(wait), &mut |_| {
@@ -65,7 +65,7 @@ pub(super) async fn of_server(
         let reason = "it is not in use".to_owned();
         return Err(CallError::Unreachable { server: server.clone(), reason });
     };
-    let _waiting = Waiting::new(context.print, &format!("starting `{server}`"));
+    let _waiting = Waiting::new(&context.print, &format!("starting `{server}`"));
     hub.list(backend, listing).await
 }
 

@@ -39,6 +39,10 @@ pub(super) fn own(commands: &[&clap::Command], word: &str) -> Option<Own> {
     };
     let options = commands.iter().flat_map(|command| command.get_arguments());
     let known = options.into_iter().find(|argument| argument.get_long() == Some(name))?;
+    let takes_next = known.get_action().takes_values() && !known.is_require_equals_set();
+    if value.is_none() && !takes_next {
+        return Some(Own::Alone);
+    }
     match (known.get_action().takes_values(), value) {
         (true, None) => Some(Own::WithValue),
         (true, Some(_)) | (false, None) => Some(Own::Alone),

@@ -8,7 +8,6 @@ use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Hub};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose};
-use clap::CommandFactory;
 
 use super::call::manner;
 use super::offers::{Refusal, arguments_of, of_all, remember};
@@ -16,7 +15,7 @@ use super::options::{own, take_options};
 use super::suggest::{suggest, typing};
 use super::tools::tell_missing;
 use crate::answer;
-use crate::args::{Cli, PromptArgs, WaitArgs};
+use crate::args::{PromptArgs, WaitArgs};
 use crate::arguments::slots::{self, SlotError};
 use crate::context::{Context, nearest};
 use crate::exit::{Exit, Failure};
@@ -24,7 +23,7 @@ use crate::operator::Person;
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Failure> {
-    let manner = manner(args.elicit.as_deref(), args.ask)?;
+    let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
@@ -44,8 +43,8 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Fa
     };
 
     let call = Call::new(caller, Target::prompt(id.to_string()), Some(&object_of(&values)));
-    let waiting = Waiting::new(context.print, &format!("getting `{id}`"));
-    let person = Arc::new(Person::new(context.print, manner, waiting));
+    let waiting = Waiting::new(&context.print, &format!("getting `{id}`"));
+    let person = Arc::new(Person::new(context.print.clone(), manner, waiting));
     let screened = attempt.call(&hub.session(), call, person).await?;
     if context.print.wants_json() {
         context.print.bytes(screened.result().as_bytes());
@@ -84,7 +83,7 @@ async fn find(
     if is_bare && !hub.may_be_public(typed) {
         return find_bare(context, hub, typed).await;
     }
-    let waiting = Waiting::new(context.print, &format!("looking for `{typed}`"));
+    let waiting = Waiting::new(&context.print, &format!("looking for `{typed}`"));
     let found = hub.find_prompt(caller, typed).await;
     drop(waiting);
     match found {
@@ -134,10 +133,9 @@ fn object_of(values: &[(String, String)]) -> Json {
 ///
 /// What a prompt is given as `--name` is decided by its server, so no parser of ours can know it;
 /// whatever is not ours is left to the prompt.
-pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
-    let command = Cli::command();
+pub(crate) fn normalise(command: &clap::Command, words: Vec<OsString>) -> Vec<OsString> {
     let Some(prompt) = command.find_subcommand("prompt") else { return words };
-    let own = |word: &OsString| own(&[&command, prompt], word.to_str()?);
+    let own = |word: &OsString| own(&[command, prompt], word.to_str()?);
     let mut words = words.into_iter();
     let mut before: Vec<OsString> = words.by_ref().take(1).collect();
     let Some(verb) = take_options(&mut words, &mut before, own) else { return before };
@@ -166,7 +164,10 @@ pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -174,7 +175,7 @@ mod tests {
 
     #[track_caller]
     fn check(typed: &str, expected: &str) {
-        assert_eq!(normalise(words(typed)), words(expected), "{typed}");
+        assert_eq!(normalise(&Cli::command(), words(typed)), words(expected), "{typed}");
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::args::PromptsArgs;
 use crate::arguments::slots::{Need, Slot};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::print::width;
 use crate::table::table;
 use crate::waiting::Waiting;
 
@@ -42,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, F
 }
 
 async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
-    let waiting = Waiting::new(context.print, &format!("looking for `{name}`"));
+    let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
     let (id, prompt) = hub.find_prompt(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);
     if context.print.wants_json() {
@@ -72,7 +71,11 @@ fn show(context: &Context, items: &[(&ServerName, &Item)]) {
             vec![id.to_string(), arguments.join(" "), first.to_owned()]
         })
         .collect();
-    context.print.data(&table(&["PROMPT", "ARGUMENTS", "DESCRIPTION"], &cells, width()));
+    context.print.data(&table(
+        &["PROMPT", "ARGUMENTS", "DESCRIPTION"],
+        &cells,
+        context.print.width(),
+    ));
 }
 
 /// An argument; one that can be left out stands in brackets.

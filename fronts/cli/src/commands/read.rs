@@ -18,7 +18,6 @@ use crate::arguments::slots::{self, Slot, SlotError};
 use crate::context::{Context, nearest};
 use crate::exit::{Exit, Failure};
 use crate::operator::{Manner, Person};
-use crate::print::stdout_is_terminal;
 use crate::waiting::Waiting;
 
 /// JSON-RPC errors by which servers of both eras say that they have no such resource.
@@ -32,15 +31,16 @@ struct Shape {
 }
 
 pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Failure> {
-    let manner = manner(args.elicit.as_deref(), args.ask)?;
+    let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
+    let output = args.output.as_ref().map(|file| context.print.file(file));
     let typed = args.resource.strip_prefix('@').unwrap_or(&args.resource);
     let asked = Call::new(Caller::operator(Front::Cli), Target::resource(typed), None);
     let Some(id) = hub.id_of(typed) else {
         // The road knows what to say about a name that is nobody's.
         let screened = ask(context, hub, hub.begin(&asked), asked, manner).await?;
-        return deliver(context, args.output.as_deref(), &screened);
+        return deliver(context, output.as_deref(), &screened);
     };
     if let Some(beginning) = &args.complete {
         return complete(context, hub, &id, beginning, &args.words).await;
@@ -64,7 +64,7 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Fail
         }
         result => result?,
     };
-    deliver(context, args.output.as_deref(), &screened)
+    deliver(context, output.as_deref(), &screened)
 }
 
 async fn ask(
@@ -74,8 +74,8 @@ async fn ask(
     call: Call,
     manner: Manner,
 ) -> Result<Screened, CallError> {
-    let waiting = Waiting::new(context.print, &format!("reading `{}`", call.target.name));
-    let person = Arc::new(Person::new(context.print, manner, waiting));
+    let waiting = Waiting::new(&context.print, &format!("reading `{}`", call.target.name));
+    let person = Arc::new(Person::new(context.print.clone(), manner, waiting));
     attempt.call(&hub.session(), call, person).await
 }
 
@@ -209,7 +209,7 @@ fn deliver(context: &Context, file: Option<&Path>, screened: &Screened) -> Resul
         }
         (None, _) if context.print.wants_json() => context.print.bytes(result.as_bytes()),
         // What reads a pipe wants what is there, byte for byte; only a person needs it cleaned.
-        (None, Some(part)) if !stdout_is_terminal() => context.print.raw(part.as_bytes()),
+        (None, Some(part)) if !context.print.is_terminal() => context.print.raw(part.as_bytes()),
         (None, Some(_) | None) => context.print.data(&answer::text(Kind::Resource, result)),
     }
     Ok(Exit::Ok)

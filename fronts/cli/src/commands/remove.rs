@@ -9,7 +9,15 @@ use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::ConfigFile;
 
-pub(crate) fn run(context: &Context, args: &NameArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, Failure> {
+    if let Some(inside) = &context.inside {
+        let name = inside.remove(&args.name).await?;
+        context.print.note(&format!("removed `{name}` from the gateway"));
+        if context.print.wants_json() {
+            context.print.json(&serde_json::json!({ "removed": name, "dynamic": true }));
+        }
+        return Ok(Exit::Ok);
+    }
     let (file, display) = locate(context, args)?;
     context.host.edit(&file, &|text| remove_server(text, &display))?;
     let (path, scope) = (file.path.display(), scope_word(file.scope));

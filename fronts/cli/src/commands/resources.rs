@@ -10,7 +10,6 @@ use crate::answer::size;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
-use crate::print::width;
 use crate::table::table;
 
 pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, Failure> {
@@ -52,5 +51,5 @@ fn show(context: &Context, listing: Listing, items: &[(&ServerName, &Item)]) {
         })
         .collect();
     let headers = [address, "NAME", "MIME", "SIZE", "SERVER"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.data(&table(&headers, &cells, context.print.width()));
 }

@@ -14,7 +14,6 @@ use crate::args::ToolsArgs;
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::Setup;
-use crate::print::width;
 use crate::table::table;
 use crate::waiting::Waiting;
 
@@ -65,7 +64,7 @@ async fn all(
     hub: &Hub,
     args: &ToolsArgs,
 ) -> Result<Exit, Failure> {
-    let waiting = Waiting::new(context.print, "waiting for the servers");
+    let waiting = Waiting::new(&context.print, "waiting for the servers");
     let total = hub.backends.len();
     let mut answered = 0;
     let gathered = hub
@@ -100,7 +99,7 @@ async fn of_server(
     let Some(backend) = hub.backends.get(&entry.name) else {
         return Err(Failure::not_found(format!("server `{name}` is not in use")));
     };
-    let waiting = Waiting::new(context.print, &format!("starting `{name}`"));
+    let waiting = Waiting::new(&context.print, &format!("starting `{name}`"));
     let items = hub.list(backend, Listing::Tools).await?;
     drop(waiting);
     let mut gathered = Gathered::default();
@@ -112,7 +111,7 @@ async fn of_server(
 }
 
 async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
-    let waiting = Waiting::new(context.print, &format!("looking for `{name}`"));
+    let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
     let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);
     if context.print.wants_json() {
@@ -153,7 +152,7 @@ fn show(context: &Context, tools: &[ToolView]) {
         .collect();
     if !cells.is_empty() {
         let headers = ["TOOL", "EFFECT", "TOKENS", "DESCRIPTION"];
-        context.print.data(&table(&headers, &cells, width()));
+        context.print.data(&table(&headers, &cells, context.print.width()));
     }
 }
 

@@ -14,7 +14,6 @@ use crate::args::{ProviderArg, ToolsArgs};
 use crate::context::{Context, find_server};
 use crate::exit::{Exit, Failure};
 use crate::host::Setup;
-use crate::print::width;
 use crate::table::table;
 
 /// Which tools are shown.
@@ -88,7 +87,7 @@ fn all(context: &Context, offered: &[Offered]) {
         })
         .collect();
     if !cells.is_empty() {
-        context.print.data(&table(&["NAME", "TOOL", "SCHEMA"], &cells, width()));
+        context.print.data(&table(&["NAME", "TOOL", "SCHEMA"], &cells, context.print.width()));
     }
 }
 

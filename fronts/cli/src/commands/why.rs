@@ -23,13 +23,13 @@ struct Shown<'a> {
 }
 
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
-    let arguments = read_arguments(&args.arguments, &args.tool).await?;
+    let arguments = read_arguments(context, &args.arguments, &args.tool).await?;
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
-    explained::tell_unknown_roles(context.print, &setup, &args.who.role);
-    let waiting = Waiting::new(context.print, "starting the server");
+    explained::tell_unknown_roles(&context.print, &setup, &args.who.role);
+    let waiting = Waiting::new(&context.print, "starting the server");
     let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);
     if !args.arguments.is_empty() {
@@ -76,7 +76,7 @@ fn show(context: &Context, tool: &str, explained: &Explained) {
     let verdict = explained.ruling.verdict.as_str();
     let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.ruling.rule, usize::MAX));
     context.print.data(&format!("\n{tool}: {verdict} by `{rule}`"));
-    explained::tell_by_arguments(context.print, &explained.by_arguments);
+    explained::tell_by_arguments(&context.print, &explained.by_arguments);
 }
 
 /// Says what the verdict means to whoever calls.

@@ -18,7 +18,7 @@ mod tests;
 use capstan_wire::{Json, compose, object};
 
 pub(crate) use self::ask::ask;
-pub(crate) use self::prompt::{Prompter, Terminal};
+pub(crate) use self::prompt::{Closed, Prompter, Terminal};
 
 use self::field::Field;
 use crate::clean::one_line;

@@ -193,8 +193,8 @@ async fn make_modern(
     let client = face.gateway().modern(id, params.as_ref(), party)?;
     mirror::check(&head.headers, method, said).map_err(mismatch)?;
     if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
-        let hub = &face.gateway().hub;
-        let repeated = face.repeats().check(hub, &head.headers, &client, (name, params)).await;
+        let hub = face.gateway().hub();
+        let repeated = face.repeats().check(&hub, &head.headers, &client, (name, params)).await;
         repeated.map_err(mismatch)?;
     }
     Ok(client)

@@ -9,5 +9,6 @@ mod changes;
 mod errands;
 mod limits;
 mod names;
+mod renew;
 mod questions;
 mod tasks;

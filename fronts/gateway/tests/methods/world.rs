@@ -239,6 +239,11 @@ impl World {
         self.gateway.request(&client, id, method, Some(params))
     }
 
+    /// The server, as one whose calls are seen here.
+    pub(crate) fn joins(&self, server: Server) -> Server {
+        Server { sent: Arc::clone(&self.sent), ..server }
+    }
+
     /// What reached the servers since it was last looked at, each with the name of the server.
     pub(crate) fn take_sent(&self) -> Vec<String> {
         std::mem::take(&mut *self.sent.lock().unwrap())

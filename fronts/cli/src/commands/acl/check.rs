@@ -44,8 +44,8 @@ struct Check<'a> {
 
 pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, Failure> {
     let print = match args.format {
-        FormatArg::Json => Printer::json_only(),
-        FormatArg::Table => context.print,
+        FormatArg::Json => context.print.as_json(),
+        FormatArg::Table => context.print.clone(),
     };
     let setup = context.setup()?;
     let entry = find_server(&setup, &args.server)?;
@@ -53,13 +53,13 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         let message = format!("the rules of `{}` are not known: {problem}", args.server);
         return Err(Failure::new(Exit::Config, "invalid_config", message));
     }
-    explained::tell_unknown_roles(print, &setup, &args.role);
+    explained::tell_unknown_roles(&print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
     let caller = Door::Gateway.caller(Some(subject), args.role.clone());
     let policy = context.host.policy(&setup)?;
     let check = Check { context, setup: &setup, policy, entry, caller };
     if args.all_tools {
-        check.all_tools(print).await?;
+        check.all_tools(&print).await?;
         return Ok(Exit::Ok);
     }
     let told = check.told(args).await?;
@@ -67,7 +67,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
     if print.wants_json() {
         print.json(&Row::new(&explained, &check.caller));
     } else {
-        show(print, &explained, &check.caller);
+        show(&print, &explained, &check.caller);
     }
     let denied = explained.ruling.verdict == Verdict::Deny;
     Ok(if denied { Exit::Denied } else { Exit::Ok })
@@ -100,7 +100,7 @@ impl Check<'_> {
     /// What a tool does. Its server is asked, but need not be there.
     async fn effect(&self, id: &ItemId) -> Result<Effect, Failure> {
         let hub = self.context.hub(self.setup)?;
-        let print = self.context.print;
+        let print = &self.context.print;
         let waiting = Waiting::new(print, &format!("starting `{}`", id.server));
         let found = hub.find_tool(&Caller::operator(Front::Cli), &id.to_string()).await;
         drop(waiting);
@@ -119,7 +119,7 @@ impl Check<'_> {
         }
     }
 
-    async fn all_tools(&self, print: Printer) -> Result<(), Failure> {
+    async fn all_tools(&self, print: &Printer) -> Result<(), Failure> {
         let (hub, server) = (self.context.hub(self.setup)?, &self.entry.name);
         let Some(backend) = hub.backends.get(server) else {
             return Err(Failure::not_found(format!("server `{server}` is not in use")));
@@ -152,7 +152,7 @@ fn cells(explained: &Explained) -> Vec<String> {
     vec![explained.id.to_string(), effect, verdict, explained.ruling.rule.clone()]
 }
 
-fn show(print: Printer, explained: &Explained, caller: &Caller) {
+fn show(print: &Printer, explained: &Explained, caller: &Caller) {
     print.data(&explained::steps(&explained.steps));
     let item = one_line(&explained.id.to_string(), usize::MAX);
     let rule = one_line(&explained.ruling.rule, usize::MAX);

@@ -1,0 +1,207 @@
+//! Shells that have their commands run in a gateway: which one, and how.
+
+use std::path::PathBuf;
+
+use capstan_cli::args::Options;
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::far::{Near, Order, Prompt, Said, Typed};
+use capstan_cli::host::Attach;
+use capstan_config::SourceFile;
+use capstan_control::{ControlError, Gateway, ShellLine, find};
+use capstan_hub::approvals::policy_version;
+use capstan_hub::ports::BoxFuture;
+use capstan_wire::Json;
+use futures::FutureExt;
+use futures::future::join_all;
+
+use crate::desks::folders;
+use crate::host::LocalHost;
+use crate::world::World;
+
+/// Variables that configurations may depend on without naming them.
+const OUR_VARIABLES: [&str; 3] = ["CAPSTAN_", "CALIBAN_", "MCP_"];
+
+/// The shell's own, which is another in every command.
+const LAST_COMMAND: &str = "_";
+
+/// What a configuration is made of: where two are alike in it, the same servers are started with the
+/// same rules.
+pub(crate) fn digest(world: &World, options: &Options, files: &[SourceFile]) -> String {
+    let mut texts = vec![
+        world.workspace().display().to_string(),
+        format!("{} {} {}", options.demo, options.no_mcp, options.trust_project),
+    ];
+    for file in files {
+        let SourceFile { path, scope, text, approved, .. } = file;
+        texts.push(format!("{} {approved} {path}", scope.as_str()));
+        texts.push(text.clone());
+    }
+    for (name, value) in world.variables() {
+        // By whatever syntax a file refers to a variable, it names it.
+        let named = || files.iter().any(|file| file.text.contains(name.as_str()));
+        let ours = OUR_VARIABLES.iter().any(|prefix| name.starts_with(prefix));
+        if name != LAST_COMMAND && (ours || named()) {
+            texts.push(format!("{name}={value}"));
+        }
+    }
+    policy_version(texts.iter().map(String::as_str))
+}
+
+// === impl LocalHost ===
+
+impl LocalHost {
+    /// The gateway that is meant where none is named.
+    async fn only(&self, options: &Options) -> Result<Gateway, Failure> {
+        let all = find(&folders(&self.world));
+        let all = with_digests(all).await;
+        if let [(gateway, _)] = all.as_slice() {
+            return Ok(gateway.clone());
+        }
+        if all.is_empty() {
+            return Err(none_runs());
+        }
+        let digest = self.sources(options).map(|files| digest(&self.world, options, &files));
+        let digest = digest.unwrap_or_default();
+        let like: Vec<&Gateway> =
+            all.iter().filter(|(_, other)| *other == digest).map(|(one, _)| one).collect();
+        if let [only] = like.as_slice() {
+            return Ok((*only).clone());
+        }
+        let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
+        let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        let message = format!("several gateways run: {}", numbers.join(", "));
+        Err(Failure::usage(message).hint("say which one: `--attach=PID`"))
+    }
+}
+
+impl Attach for LocalHost {
+    fn here(&self) -> PathBuf {
+        self.world.here().to_owned()
+    }
+
+    fn run_in<'a>(
+        &'a self,
+        process: Option<u32>,
+        order: Order,
+        options: &'a Options,
+        near: &'a Near,
+    ) -> BoxFuture<'a, Result<Exit, Failure>> {
+        async move {
+            let gateway = match process {
+                None => self.only(options).await?,
+                Some(number) => {
+                    let all = find(&folders(&self.world));
+                    let found = all.into_iter().find(|one| one.process() == Some(number));
+                    found.ok_or_else(|| {
+                        Failure::not_found(format!("no gateway of yours runs as process {number}"))
+                            .hint("`--attach` without a number takes the only one")
+                    })?
+                }
+            };
+            run(&gateway, &order, near).await.map_err(|error| failed(&error))
+        }
+        .boxed()
+    }
+
+    fn run_in_like<'a>(
+        &'a self,
+        order: Order,
+        options: &'a Options,
+        near: &'a Near,
+    ) -> BoxFuture<'a, Option<Result<Exit, Failure>>> {
+        async move {
+            let all = find(&folders(&self.world));
+            if all.is_empty() {
+                return None;
+            }
+            // What is wrong with the files is told by whoever uses them.
+            let files = self.sources(options).ok()?;
+            let digest = digest(&self.world, options, &files);
+            let gateway = if let [only] = all.as_slice() {
+                only.clone()
+            } else {
+                let mut like = with_digests(all).await;
+                like.retain(|(_, other)| *other == digest);
+                let [(only, _)] = like.as_slice() else { return None };
+                only.clone()
+            };
+            let order = Order { digest: Some(digest), ..order };
+            match run(&gateway, &order, near).await {
+                Ok(exit) => Some(Ok(exit)),
+                // Nothing was done there.
+                Err(ControlError::NotHere(_) | ControlError::Foreign { .. }) => None,
+                Err(ControlError::Io { cause, .. }) if is_gone(&cause) => None,
+                Err(error) => Some(Err(failed(&error))),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Whether nobody was there to begin with.
+fn is_gone(cause: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    [ConnectionRefused, NotFound, PermissionDenied].contains(&cause.kind())
+}
+
+/// The gateways that answer, with what their configurations are made of.
+async fn with_digests(all: Vec<Gateway>) -> Vec<(Gateway, String)> {
+    let asked = all.into_iter().map(|gateway| async move {
+        let digest = gateway.digest().await.ok()?;
+        Some((gateway, digest))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Runs a command in a gateway, and shows here what it says.
+async fn run(gateway: &Gateway, order: &Order, near: &Near) -> Result<Exit, ControlError> {
+    let written = |_| ControlError::Refused("the command cannot be written".to_owned());
+    let order = Json::from_value(order).map_err(written)?;
+    let hears = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
+        match line {
+            ShellLine::Said(said) => {
+                if let Ok(said) = said.read::<Said>() {
+                    near.show(said);
+                }
+                None
+            }
+            ShellLine::Ask(prompt) => {
+                let near = near.clone();
+                let asked = async move {
+                    let typed = match prompt.read::<Prompt>() {
+                        Ok(prompt) => near.ask(prompt).await,
+                        Err(_) => Typed::Closed,
+                    };
+                    Json::from_value(&typed).unwrap_or_else(|_| Json::empty_object())
+                };
+                Some(asked.boxed())
+            }
+        }
+    };
+    let done = gateway.run(&order, &hears).await?;
+    Ok(Exit::of_code(done.read().unwrap_or(u8::MAX)))
+}
+
+fn none_runs() -> Failure {
+    Failure::not_found("no gateway of yours is running").hint("`capstan serve --http` starts one")
+}
+
+fn failed(error: &ControlError) -> Failure {
+    match error {
+        ControlError::NotHere(reason) => {
+            Failure::new(Exit::Unreachable, "transient", format!("the gateway says: {reason}"))
+        }
+        ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),
+        // It may have been done.
+        ControlError::Io { .. }
+        | ControlError::Foreign { .. }
+        | ControlError::Silent { .. }
+        | ControlError::Unknown
+        | ControlError::Refused(_)
+        | _ => Failure::new(
+            Exit::Unreachable,
+            "outcome_unknown",
+            format!("the gateway went away before it was done: {error}"),
+        ),
+    }
+}

@@ -1,0 +1,109 @@
+//! Servers that are added while the gateway runs, and are gone with it.
+
+use std::sync::Arc;
+
+use capstan_cli::exit::{Exit, Failure};
+use capstan_config::source::DYNAMIC;
+use capstan_config::{Dialect, Kind, Scope, ServerEntry, SourceFile};
+use capstan_model::ServerName;
+
+use super::Live;
+use crate::assemble;
+
+impl Live {
+    /// Adds a server; `text` is its entry, as a file would have it.
+    ///
+    /// # Errors
+    /// When a server has that name already, when there are too many, or when a rule forbids it.
+    pub(crate) async fn add(&self, name: &str, text: String) -> Result<ServerName, Failure> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let setup = self.setup();
+        let config = &setup.loaded.config;
+        let source = source(name, text);
+        let entry = self.alone(&source)?;
+        if let Some(known) = config.servers.get(&entry.name) {
+            return Err(taken(known));
+        }
+        let mut dynamic = self.now().dynamic.clone();
+        let most = usize::try_from(config.mcp.max_dynamic_servers).unwrap_or(usize::MAX);
+        if dynamic.len() >= most {
+            let message = format!("{most} servers have been added already, and no more may be");
+            return Err(Failure::new(Exit::Quota, "quota_blocked", message).hint(
+                "`capstan remove NAME --attach` takes one away; `mcp.max_dynamic_servers` says how \
+                 many there may be",
+            ));
+        }
+        if let Some(rule) = forbidden(config, &entry) {
+            return Err(Failure::new(Exit::Denied, "policy_blocked", rule));
+        }
+        dynamic.insert(name.to_owned(), source);
+        self.change(self.files(), dynamic).await?;
+        drop(turn);
+        Ok(entry.name)
+    }
+
+    /// Takes a server away that was added; the name it was added by.
+    ///
+    /// # Errors
+    /// When there is none of that name, or when it stands in a file.
+    pub(crate) async fn remove(&self, name: &str) -> Result<String, Failure> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let setup = self.setup();
+        let entry = capstan_cli::host::find_server(&setup, name)?;
+        let mut dynamic = self.now().dynamic.clone();
+        if !entry.origin.is_dynamic() || dynamic.shift_remove(&entry.display).is_none() {
+            let (display, origin) = (&entry.display, &entry.origin);
+            let message = format!("`{display}` was not added here: it is configured in {origin}");
+            return Err(Failure::usage(message).hint(format!(
+                "`capstan remove {display}` takes it out of that file, and the gateway follows"
+            )));
+        }
+        let display = entry.display.clone();
+        self.change(self.files(), dynamic).await?;
+        drop(turn);
+        Ok(display)
+    }
+
+    /// The entry, read without anything around it.
+    fn alone(&self, source: &SourceFile) -> Result<ServerEntry, Failure> {
+        let setup = self.host.put_together(vec![source.clone()], &self.options);
+        let problems: Vec<_> = setup.loaded.fatal().cloned().collect();
+        if !problems.is_empty() {
+            return Err(Failure::config(problems, vec![source.clone()]));
+        }
+        let Some(entry) = setup.loaded.config.servers.values().next() else {
+            return Err(Failure::usage("servers are switched off in that gateway"));
+        };
+        match &entry.status {
+            Ok(_) => Ok(entry.clone()),
+            Err(problem) => Err(Failure::config(vec![problem.clone()], vec![source.clone()])),
+        }
+    }
+}
+
+/// The place that an entry stands in which stands in no file: the farthest, so that whatever is
+/// configured comes before it.
+fn source(name: &str, text: String) -> SourceFile {
+    let path = format!("{DYNAMIC} {name}");
+    SourceFile { dialect: Some(Dialect::Native), ..SourceFile::new(path, Scope::User, text) }
+}
+
+fn taken(known: &ServerEntry) -> Failure {
+    let (display, origin) = (&known.display, &known.origin);
+    let message = if origin.is_dynamic() {
+        format!("`{display}` has been added already")
+    } else {
+        format!("`{display}` is configured in {origin}, and nothing takes its place")
+    };
+    Failure::usage(message).hint("choose another name")
+}
+
+/// The rule that keeps a server from being started, if there is one.
+fn forbidden(config: &capstan_config::Config, entry: &ServerEntry) -> Option<String> {
+    let program = match &entry.status.as_ref().ok()?.kind {
+        Kind::Stdio(program) => program,
+        Kind::Cli(cli) => &cli.program,
+        Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_) => return None,
+    };
+    assemble::forbids(config, entry, program)
+}

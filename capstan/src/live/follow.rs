@@ -1,0 +1,102 @@
+//! When to look at the configuration again: its files change, somebody sends SIGHUP, or a project
+//! file is approved.
+
+use std::convert::Infallible;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_cli::host::Host;
+use capstan_files::Watch;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Live;
+
+/// How long it must be quiet before files are read: whoever saves often writes more than once.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// How long a change can be held back by others.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether a project file has been approved that waits for it.
+const APPROVED: Duration = Duration::from_secs(1);
+
+/// Follows the configuration for as long as it is polled.
+pub(crate) async fn follow(live: Arc<Live>) -> Infallible {
+    let news = Arc::new(Notify::new());
+    let mut watch = watch(&news);
+    set(&live, watch.as_mut());
+    let hangup = hangup(&news);
+    let looked = async {
+        // Something may have changed since it was read for the start.
+        drop(live.reload().await);
+        loop {
+            wait(&live, &news).await;
+            // First, so that nothing is missed that happens while files are read.
+            set(&live, watch.as_mut());
+            // What is wrong is told there.
+            drop(live.reload().await);
+        }
+    };
+    tokio::select! {
+        never = looked => never,
+        never = hangup => never,
+    }
+}
+
+fn watch(news: &Arc<Notify>) -> Option<Watch> {
+    let news = Arc::clone(news);
+    match Watch::new(move || news.notify_one()) {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            unwatched(&error);
+            None
+        }
+    }
+}
+
+/// Watches every place where configuration is looked for.
+fn set(live: &Live, watch: Option<&mut Watch>) {
+    let Some(watch) = watch else { return };
+    let files = live.host.files(&live.options).unwrap_or_default();
+    let files: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
+    if let Err(error) = watch.set(files.iter().map(PathBuf::as_path)) {
+        unwatched(&error);
+    }
+}
+
+fn unwatched(error: &dyn std::error::Error) {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    tracing::warn!(%error, cause, "changes of the configuration may not be seen; SIGHUP has it read");
+}
+
+/// Waits until something may have changed and it has been quiet for a moment.
+async fn wait(live: &Live, news: &Notify) {
+    tokio::select! {
+        () = news.notified() => {}
+        () = sleep(APPROVED), if live.awaits_approval() => return,
+    }
+    let last = Instant::now() + MAX_DEBOUNCE;
+    loop {
+        tokio::select! {
+            biased;
+            () = sleep_until((Instant::now() + DEBOUNCE).min(last)) => return,
+            () = news.notified() => {}
+        }
+    }
+}
+
+/// SIGHUP has the configuration read, unless it says that the terminal we belong to is gone.
+async fn hangup(news: &Notify) -> Infallible {
+    if !std::io::stderr().is_terminal()
+        && let Ok(mut hangups) = signal(SignalKind::hangup())
+    {
+        while hangups.recv().await.is_some() {
+            news.notify_one();
+        }
+    }
+    std::future::pending().await
+}

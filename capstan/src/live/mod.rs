@@ -1,0 +1,265 @@
+//! A gateway that runs while its configuration changes.
+//!
+//! Read in this order: `follow` says when to look again, here is what becomes of what is found,
+//! `sources` which files count, `before` what a new hub takes over, `retired` what becomes of the
+//! rest, `dynamic` are servers that are added without a file, `steer` how shells come in.
+//!
+//! **Invariant:** a change counts as a whole or not at all. What cannot be used leaves everything as
+//! it was, and is told.
+
+mod before;
+mod dynamic;
+mod follow;
+mod retired;
+mod sources;
+mod steer;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_backend::Others;
+use capstan_cli::args::Options;
+use capstan_cli::exit::{Exit, Failure};
+use capstan_cli::host::Setup;
+use capstan_config::SourceFile;
+use capstan_gateway::Gateway;
+use capstan_hub::Hub;
+use capstan_hub::ports::Listing;
+use capstan_hub::trace::Tracer;
+use futures::future::{join, join_all};
+use indexmap::IndexMap;
+
+pub(crate) use before::Before;
+pub(crate) use follow::follow;
+pub(crate) use steer::Door;
+
+use crate::approvals;
+use crate::assemble;
+use crate::attach;
+use crate::host::{LocalHost, approve};
+use crate::serve;
+use crate::telemetry;
+use crate::world::World;
+use retired::Retired;
+
+/// How long a server that has changed may take to say what it has before it is put in its place.
+/// Until then clients see what it had.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// How long files must stay as they are to be taken for whole.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// How often files are read that keep changing. The last that was read counts then.
+const MAX_READS: usize = 100;
+
+/// A gateway that runs, and what is in force there.
+pub(crate) struct Live {
+    host: LocalHost,
+    options: Options,
+    face: Face,
+    gateway: Arc<Gateway>,
+    tracer: Option<Arc<dyn Tracer>>,
+    now: Mutex<Now>,
+    /// One change at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    retired: Arc<Retired>,
+}
+
+/// How clients come in: what must not be configured depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    Stdio,
+    Http,
+}
+
+/// What is in force.
+struct Now {
+    setup: Setup,
+    /// Servers that were added without a file, by the name they were given.
+    dynamic: IndexMap<String, SourceFile>,
+    /// Why what the files say is not in force.
+    trouble: Option<String>,
+    /// Project files whose last text nobody has approved.
+    held: Vec<String>,
+}
+
+// === impl Live ===
+
+impl Live {
+    pub(crate) fn new(
+        world: &Arc<World>,
+        (setup, options): (&Setup, &Options),
+        face: Face,
+        gateway: &Arc<Gateway>,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Arc<Self> {
+        let (dynamic, trouble) = (IndexMap::new(), None);
+        let held = sources::unapproved(&setup.files);
+        Arc::new(Self {
+            host: LocalHost::new(Arc::clone(world)),
+            options: options.clone(),
+            face,
+            gateway: Arc::clone(gateway),
+            tracer,
+            now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held }),
+            turn: Arc::default(),
+            retired: Arc::default(),
+        })
+    }
+
+    /// Reads the configuration and puts it in force, if anything has changed in it.
+    ///
+    /// # Errors
+    /// When it cannot be used; then everything is as it was.
+    pub(crate) async fn reload(&self) -> Result<Changed, Failure> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let result = self.read_again().await;
+        let trouble = result.as_ref().err().map(in_words);
+        let before = std::mem::replace(&mut self.now().trouble, trouble.clone());
+        if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
+            tracing::error!("the configuration stays as it was: {trouble}");
+        }
+        drop(turn);
+        result
+    }
+
+    /// Why what the files say is not in force.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let now = self.now();
+        let held = || {
+            let files = now.held.join(", ");
+            (!files.is_empty()).then(|| format!("nobody has approved how {files} has changed"))
+        };
+        now.trouble.clone().or_else(held)
+    }
+
+    /// What is in force.
+    pub(crate) fn setup(&self) -> Setup {
+        self.now().setup.clone()
+    }
+
+    /// Which configuration is in force, so that two can be compared.
+    pub(crate) fn digest(&self) -> String {
+        attach::digest(&self.host.world, &self.options, &self.files())
+    }
+
+    pub(crate) fn hub(&self) -> Arc<Hub> {
+        self.gateway.hub()
+    }
+
+    /// Ends every connection.
+    pub(crate) async fn close(&self) {
+        let hub = self.hub();
+        join(hub.close(), self.retired.close()).await;
+    }
+
+    async fn read_again(&self) -> Result<Changed, Failure> {
+        let files = self.read_whole().await?;
+        let (files, held) = self.settled(files);
+        self.hold(&held);
+        let dynamic = self.now().dynamic.clone();
+        self.change(files, dynamic).await
+    }
+
+    /// What the files say when nobody is about to write them: one that is empty for a moment, or
+    /// half of what it will be, says something else than was meant.
+    async fn read_whole(&self) -> Result<Vec<SourceFile>, Failure> {
+        let mut read = self.read().await;
+        for _ in 0..MAX_READS {
+            tokio::time::sleep(QUIET).await;
+            let again = self.read().await;
+            match (&read, &again) {
+                (Ok(files), Ok(again)) if sources::same(files, again) => break,
+                (Err(failure), Err(again)) if failure.message == again.message => break,
+                _ => read = again,
+            }
+        }
+        read
+    }
+
+    async fn read(&self) -> Result<Vec<SourceFile>, Failure> {
+        let (host, options) = (self.host.clone(), self.options.clone());
+        // Files may be on a disk that takes its time.
+        let read = tokio::task::spawn_blocking(move || host.sources(&options)).await;
+        read.map_err(|error| Failure::internal(error.to_string()))?
+    }
+
+    /// Puts in force what these files say, with these servers beside them.
+    async fn change(
+        &self,
+        files: Vec<SourceFile>,
+        dynamic: IndexMap<String, SourceFile>,
+    ) -> Result<Changed, Failure> {
+        let before = self.setup();
+        // Of one scope the last comes first, and what was added comes last, in its order.
+        let added = dynamic.values().rev().cloned();
+        let sources: Vec<SourceFile> = added.chain(files).collect();
+        if sources::same(&sources, &before.files) {
+            return Ok(Changed::Nothing);
+        }
+        let setup = self.host.put_together(sources, &self.options);
+        sources::check(&setup, &before, self.face)?;
+        let hub = self.next(&setup, &before)?;
+        self.settle(&hub).await;
+        sources::tell(&setup, &before);
+        let hub = Arc::new(hub);
+        let old = self.gateway.renew(&hub);
+        {
+            let mut now = self.now();
+            now.setup = setup;
+            now.dynamic = dynamic;
+        }
+        self.retired.take(old, &hub);
+        tracing::info!("the configuration has changed");
+        Ok(Changed::Something)
+    }
+
+    /// The hub of a configuration; what has not changed is taken over.
+    fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, Failure> {
+        let (old, world) = (self.hub(), &self.host.world);
+        let known = Before { hub: &old, config: &before.loaded.config };
+        let manner = (approve(&self.options), Others::Clients);
+        let hub = assemble::hub_after(world, &setup.loaded, manner, Some(&known));
+        let mut hub = hub
+            .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))?;
+        serve::widen(&mut hub);
+        let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
+        hub.approvals = Arc::new(approvals.after(&old.approvals));
+        telemetry::follow(self.tracer.as_ref(), &mut hub, Some(&old));
+        Ok(hub)
+    }
+
+    /// Lets servers that take another's place say what they have, so that it is not missed in
+    /// between.
+    async fn settle(&self, hub: &Hub) {
+        let old = self.hub();
+        let replaced = hub.backends.iter().filter(|(name, backend)| {
+            old.backends.get(*name).is_some_and(|old| !Arc::ptr_eq(old, backend))
+        });
+        let asked = replaced.map(|(_, backend)| {
+            // One that cannot say it is shown as it is.
+            tokio::time::timeout(SETTLE, backend.list(Listing::Tools))
+        });
+        drop(join_all(asked).await);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a look at the configuration led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Nothing,
+    Something,
+}
+
+/// What is wrong, with its places.
+fn in_words(failure: &Failure) -> String {
+    if failure.problems.is_empty() {
+        return failure.message.clone();
+    }
+    let problems: Vec<String> = failure.problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
+}

@@ -1,0 +1,247 @@
+//! Shells that work in a gateway that runs.
+
+use capstan_testkit::{Ended, World, binary};
+use serde_json::Value;
+
+use crate::leftovers::wait_until_empty;
+use crate::scene::{Scene, until_running};
+use crate::stage::{ALL, Gateway, fixture, with};
+
+#[track_caller]
+fn run(world: &World, words: &str) -> Ended {
+    world.capstan(words.split_whitespace()).run()
+}
+
+/// Runs words that must end with this code; everything that was said.
+#[track_caller]
+fn ends(world: &World, words: &str, code: i32) -> String {
+    let Ended { status, stdout, stderr } = run(world, words);
+    assert_eq!(status, Some(code), "{words}\nstdout:\n{stdout}\nstderr:\n{stderr}");
+    format!("{stdout}{stderr}")
+}
+
+/// The names of the servers that a gateway has, with where each comes from.
+#[track_caller]
+fn servers(world: &World) -> Vec<(String, String)> {
+    let ended = run(world, "--attach list --json");
+    let rows: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    rows.as_array().unwrap().iter().map(|row| (text(row, "name"), text(row, "scope"))).collect()
+}
+
+fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(name, scope)| ((*name).to_owned(), (*scope).to_owned())).collect()
+}
+
+#[test]
+fn c44_servers_are_added_listed_and_removed_while_it_runs_and_the_eleventh_is_refused() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut scene = Scene::start(&world);
+    let server = binary("capstan-fixture").display().to_string();
+    let before = std::fs::read(world.config().join("capstan/config.toml")).unwrap();
+    let said = ends(&world, &format!("add a {server} --instructions m-a --attach"), 0);
+    assert!(!said.contains("to the gateway"), "behind a command every word is its own: {said}");
+    ends(&world, "remove a", 0);
+    let said = ends(&world, &format!("--attach add a {server} --instructions m-a"), 0);
+    assert!(said.contains("added `a` to the gateway, until it ends"), "{said}");
+    ends(&world, &format!("add --attach b {server}"), 0);
+    assert_eq!(servers(&world), pairs(&[("f", "user"), ("a", "dynamic"), ("b", "dynamic")]));
+    scene.appears("a__echo");
+    assert!(scene.works("b__echo"));
+    let said = ends(&world, "call a__echo text=hi --attach", 0);
+    assert!(said.contains("hi"), "{said}");
+    let said = ends(&world, "remove a --attach", 0);
+    assert!(said.contains("removed `a`"), "{said}");
+    scene.vanishes("a__echo");
+    until_running(&world, "m-a", 0);
+    for number in 2..=10 {
+        ends(&world, &format!("--attach add s{number} {server}"), 0);
+    }
+    let said = ends(&world, &format!("--attach add one-more {server}"), 9);
+    assert!(said.contains("10 servers have been added") && said.contains("max_dynamic"), "{said}");
+    assert!(!scene.has("one-more__echo"));
+    let after = std::fs::read(world.config().join("capstan/config.toml")).unwrap();
+    assert_eq!(before, after, "no file has changed");
+    // They outlive a change of the files, and nothing else does.
+    world.write_user_config(&format!("{ALL}{}", fixture("g", &[])));
+    scene.appears("g__echo");
+    assert!(scene.works("b__echo") && !scene.has("f__echo"));
+    scene.gateway.hang_up();
+    assert_eq!(scene.gateway.end(), Some(0));
+    wait_until_empty(&world);
+    let mut again = Scene::start(&world);
+    assert!(again.has("g__echo") && !again.has("b__echo"));
+}
+
+#[test]
+fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
+    let server = binary("capstan-fixture").display().to_string();
+    let allowed = format!("[mcp]\nallowed_commands = [{}]\n\n", Value::from(server.as_str()));
+    let world = with(&format!("{allowed}{ALL}{}", fixture("f", &[])));
+    let mut scene = Scene::start(&world);
+    let file = world.config().join("capstan/config.toml").display().to_string();
+    for (words, code, pieces) in [
+        (format!("--attach add f {server}"), 2, vec!["`f` is configured in", &file]),
+        ("--attach add x bash -c true".to_owned(), 6, vec!["mcp.allowed_commands", "`bash`"]),
+        ("--attach add --scope user x bash".to_owned(), 2, vec!["`--scope`"]),
+        ("--attach remove f".to_owned(), 2, vec!["configured in", &file, "capstan remove f"]),
+        ("--attach remove nobody".to_owned(), 4, vec!["no server named `nobody`"]),
+        ("--attach add x https://h -H broken".to_owned(), 2, vec!["KEY: VALUE"]),
+        ("--attach serve".to_owned(), 2, vec!["does not run in a gateway"]),
+        ("--attach trust".to_owned(), 2, vec!["does not run in a gateway"]),
+        ("--attach config show".to_owned(), 2, vec!["does not run in a gateway"]),
+        ("--attach=1 list".to_owned(), 4, vec!["no gateway of yours runs as process 1"]),
+    ] {
+        let said = ends(&world, &words, code);
+        for piece in pieces {
+            assert!(said.contains(piece), "{piece:?} for {words}:\n{said}");
+        }
+    }
+    assert_eq!(servers(&world), pairs(&[("f", "user")]));
+    assert!(scene.works("f__echo"));
+}
+
+#[test]
+fn the_operators_rules_hold_for_servers_that_are_added() {
+    let world = with("[permissions]\nallow = [\"*\"]\ndeny = [\"*__count\"]\n");
+    let mut scene = Scene::start(&world);
+    let server = binary("capstan-fixture").display().to_string();
+    ends(&world, &format!("--attach add a {server}"), 0);
+    scene.appears("a__echo");
+    assert!(scene.works("a__echo") && !scene.works("a__count") && !scene.has("a__count"));
+    let said = ends(&world, "--attach call a__count", 6);
+    assert!(said.contains("*__count"), "{said}");
+}
+
+#[test]
+fn a_broken_file_is_told_of_by_list_and_reload() {
+    let good = format!("{ALL}{}", fixture("f", &[]));
+    let world = with(&good);
+    let scene = Scene::start(&world);
+    assert!(ends(&world, "reload", 0).contains("nothing has changed"));
+    world.write_user_config(&format!("{good}colour = 1\n"));
+    scene.gateway.says("the configuration stays as it was");
+    for (words, code) in [("list --attach", 0), ("reload", 3)] {
+        let said = ends(&world, words, code);
+        assert!(said.contains("colour") && said.contains("config.toml:"), "{words}: {said}");
+    }
+    // What is added meanwhile is added to what is in force.
+    let server = binary("capstan-fixture").display().to_string();
+    ends(&world, &format!("--attach add a {server}"), 0);
+    assert_eq!(servers(&world), pairs(&[("f", "user"), ("a", "dynamic")]));
+    world.write_user_config(&good);
+    ends(&world, "reload", 0);
+    assert!(!ends(&world, "list --attach", 0).contains("colour"));
+}
+
+#[test]
+fn which_gateway_is_meant_must_be_clear() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    assert!(ends(&world, "--attach list", 4).contains("no gateway of yours is running"));
+    assert!(ends(&world, "reload", 4).contains("no gateway of yours is running"));
+    let first = Scene::start(&world);
+    let (second, _) = Gateway::listening(&world, "");
+    let said = ends(&world, "--attach list", 2);
+    assert!(said.contains("several gateways run") && said.contains("--attach=PID"), "{said}");
+    for process in [first.gateway.child.id(), second.child.id()] {
+        ends(&world, &format!("--attach={process} list"), 0);
+    }
+}
+
+/// The same words with a gateway and without one.
+#[track_caller]
+fn check(config: &str, words: &[&str], stdin: &str, code: i32) {
+    let ended = |with_gateway: bool, more: &[&str]| {
+        let world = with(config);
+        let scene = with_gateway.then(|| Scene::start(&world));
+        let ended = world.capstan(words.iter().chain(more)).stdin(stdin).run();
+        if let Some(mut scene) = scene {
+            scene.gateway.hang_up();
+            assert_eq!(scene.gateway.end(), Some(0));
+        }
+        let log = std::fs::read_to_string(world.state().join("capstan/audit.jsonl"));
+        let log = log.unwrap_or_default();
+        let last: Value = serde_json::from_str(log.lines().last().unwrap_or("{}")).unwrap();
+        let told = ["front", "caller", "server", "item", "outcome", "code", "verdict", "ground"]
+            .map(|key| last[key].clone());
+        // Where it was run is the only thing that may differ.
+        let home = world.home().display().to_string();
+        let text = |text: String| text.replace(&home, "~");
+        (ended.status, text(ended.stdout), text(ended.stderr), told)
+    };
+    let (alone, thin) = (ended(false, &[]), ended(true, &[]));
+    assert_eq!(alone, thin, "{words:?}");
+    assert_eq!(alone, ended(true, &["--no-attach"]), "{words:?}");
+    assert_eq!(alone.0, Some(code), "{words:?}: {alone:?}");
+}
+
+/// The same for many words, with a server that may do everything but count.
+#[track_caller]
+fn check_all(cases: &[(&[&str], &str, i32)]) {
+    let config = format!(
+        "[permissions]\nallow = [\"*\"]\ndeny = [\"*__count\"]\n\n{}timeout = \"2s\"\n",
+        fixture("f", &["--instructions", "m-f"])
+    );
+    for (words, stdin, code) in cases {
+        check(&config, words, stdin, *code);
+    }
+}
+
+#[test]
+fn an_answer_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__echo", "text=hi", "n:=1.00"], "", 0),
+        (&["call", "f__echo", "text=hi", "--json"], "", 0),
+        (&["call", "f__echo", "-", "--json"], r#"{"text":"from stdin"}"#, 0),
+        (&["call", "f:weird", "--json"], "", 0),
+        (&["call", "f__log"], "", 0),
+        (&["call", "f__progress", "steps=3"], "", 0),
+        (&["call", "f__elicit"], "", 0),
+    ]);
+}
+
+#[test]
+fn a_refusal_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__echo", "-"], "no JSON", 2),
+        (&["call", "f__count"], "", 6),
+        (&["call", "f__count", "--json"], "", 6),
+        (&["call", "f__ecko"], "", 4),
+        (&["call", "g__echo"], "", 4),
+        (&["call", "f__add", "a=one"], "", 2),
+    ]);
+}
+
+#[test]
+fn a_failure_is_the_same_whether_a_gateway_makes_the_call_or_not() {
+    check_all(&[
+        (&["call", "f__fail"], "", 1),
+        (&["call", "f__rpc_error", "code=-5"], "", 1),
+        (&["call", "f__slow", "ms=60000"], "", 8),
+        (&["call", "f__crash_read"], "", 7),
+    ]);
+}
+
+#[test]
+fn a_call_is_made_by_the_gateway_only_if_it_has_the_same_configuration() {
+    let config = format!("{ALL}{}", fixture("f", &["--instructions", "m-f"]));
+    let world = with(&config);
+    let mut scene = Scene::start(&world);
+    assert!(scene.works("f__count"));
+    // The gateway's server counts on; one of our own begins anew.
+    let counted = |words: &str| {
+        let ended = run(&world, words);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        ended.stdout.trim().to_owned()
+    };
+    assert_eq!(counted("call f__count"), "2");
+    assert_eq!(counted("call f__count"), "3");
+    assert_eq!(counted("call f__count --no-attach"), "1");
+    assert_eq!(counted("call f__count --ask --attach"), "4", "it is allowed");
+    world.write("more.toml", "");
+    let more = world.home().join("more.toml").display().to_string();
+    assert_eq!(counted(&format!("call f__count --config {more}")), "1");
+    let elsewhere = world.capstan(["call", "f__count"]).within(world.home()).run();
+    assert_eq!(elsewhere.stdout.trim(), "1", "another workspace");
+    assert_eq!(counted("call f__count"), "5");
+}

@@ -1,0 +1,105 @@
+//! Commands that run in a gateway: because the command line says so, or because one runs that has
+//! the same servers started already.
+
+use std::sync::PoisonError;
+
+use super::call::Stdin;
+use crate::args::{CallArgs, Cli, Command};
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::far::{Near, Order};
+
+/// Runs a command in a gateway, where that is wanted or just as good; `None` when it is to run here.
+pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Failure> {
+    if context.inside.is_some() {
+        return Ok(None);
+    }
+    let options = &context.options;
+    let process = match (options.attach, &cli.command) {
+        (Some(process), command) if can_attach(command) => process,
+        (Some(_), _) => {
+            return Err(Failure::usage("this command does not run in a gateway").hint(
+                "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
+                 `prompts`, `prompt`, `add`, `remove` and `reload`",
+            ));
+        }
+        (None, Command::Reload) => None,
+        (None, Command::Call(args)) if !options.no_attach && !options.debug => {
+            return like(context, cli, args).await;
+        }
+        (None, _) => return Ok(None),
+    };
+    let order = order(context, cli).await;
+    let near = Near::new(&context.print, "waiting for the gateway");
+    context.host.run_in(process, order, options, &near).await.map(Some)
+}
+
+/// Runs a command in this gateway, if it is one of those that may.
+pub(crate) async fn run_here(context: &Context, cli: &Cli) -> Result<Exit, Failure> {
+    if !can_attach(&cli.command) {
+        return Err(Failure::usage("this command does not run in a gateway"));
+    }
+    super::run(context, cli).await
+}
+
+/// Runs a call in a gateway whose servers are those that would be started here.
+async fn like(context: &Context, cli: &Cli, args: &CallArgs) -> Result<Option<Exit>, Failure> {
+    // Elsewhere the operator may answer from another shell, and the call would wait for that.
+    if args.ask.ask {
+        return Ok(None);
+    }
+    let order = order(context, cli).await;
+    let near = Near::new(&context.print, &format!("calling `{}`", args.tool));
+    context.host.run_in_like(order, &context.options, &near).await.transpose()
+}
+
+/// The command as it is to be run elsewhere.
+async fn order(context: &Context, cli: &Cli) -> Order {
+    let mut stdin = None;
+    if let Command::Call(args) = &cli.command
+        && args.arguments.iter().any(|word| word == "-")
+    {
+        let read = Stdin::read(context, &args.arguments).await.0;
+        stdin = read.as_ref().ok().cloned();
+        // If it runs here after all, this is what came.
+        *context.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+    }
+    let (terminal, width) = (context.print.is_terminal(), context.print.width());
+    let (words, person, digest) = (cli.words.clone(), context.print.has_person(), None);
+    let here = context.host.here();
+    Order { words, stdin, here, terminal, width, person, digest }
+}
+
+fn can_attach(command: &Command) -> bool {
+    match command {
+        Command::Add(_)
+        | Command::List(_)
+        | Command::Get(_)
+        | Command::Remove(_)
+        | Command::Tools(_)
+        | Command::Call(_)
+        | Command::Resources(_)
+        | Command::Read(_)
+        | Command::Prompts(_)
+        | Command::Prompt(_)
+        | Command::Reload => true,
+        Command::Enable(_)
+        | Command::Disable(_)
+        | Command::Import(_)
+        | Command::Install(_)
+        | Command::Uninstall(_)
+        | Command::Pins(_)
+        | Command::Registry(_)
+        | Command::Serve(_)
+        | Command::Why(_)
+        | Command::Approvals(_)
+        | Command::Acl(_)
+        | Command::Policy(_)
+        | Command::Audit(_)
+        | Command::Config(_)
+        | Command::Trust(_)
+        | Command::Doctor(_)
+        | Command::Completions(_)
+        | Command::Man(_) => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! Another hub behind the same clients.
+
+use std::sync::Arc;
+
+use capstan_gateway::View;
+use capstan_hub::catalog::Catalog;
+use capstan_hub::ports::{Backend, Listing};
+use capstan_hub::{Hub, Rates};
+use capstan_policy::{Pattern, Policy, Rule};
+use futures::FutureExt as _;
+use tokio::time::timeout;
+
+use crate::world::{LIMIT, Server, World, items};
+
+/// A server with one resource.
+fn library(name: &str) -> Server {
+    let lists = |listing| {
+        let all = match listing {
+            Listing::Resources => items(&[r#"{"name":"x:1","uri":"x:1"}"#.to_owned()]),
+            Listing::Tools | Listing::Prompts | Listing::Templates => Arc::from([]),
+        };
+        std::future::ready(all).boxed()
+    };
+    let able = r#"{"resources":{"subscribe":true},"logging":{}}"#;
+    Server::new(name).listing(lists).able(able)
+}
+
+/// A hub with what the one in place has, and a policy of its own.
+fn next(world: &World, change: impl FnOnce(&mut Hub)) -> Arc<Hub> {
+    let hub = world.gateway.hub();
+    let mut next = Hub {
+        backends: hub.backends.clone(),
+        policy: Arc::new(Policy::clone(&hub.policy)),
+        audit: Arc::clone(&hub.audit),
+        clock: Arc::clone(&hub.clock),
+        limits: hub.limits,
+        rates: Rates::default(),
+        approvals: Arc::clone(&hub.approvals),
+        pins: Arc::clone(&hub.pins),
+        open_questions: Arc::clone(&hub.open_questions),
+        catalog: Catalog::default(),
+        changes: Arc::clone(&hub.changes),
+    };
+    change(&mut next);
+    Arc::new(next)
+}
+
+/// Puts another server in the place of one.
+fn replaced(hub: &mut Hub, server: Server) {
+    let server: Arc<dyn Backend> = Arc::new(server);
+    hub.backends.insert(server.name().clone(), server);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_are_told_if_and_only_if_they_see_something_else() {
+    let world = World::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
+    let client = world.legacy(View::All, "{}").await;
+    let mut inbox = client.open_inbox();
+    world.ask(&client, "tools/list", "{}").await;
+    world.gateway.renew(&next(&world, |_| ()));
+    let same = world.ask(&client, "tools/list", "{}").await.answer;
+    assert!(same.contains("a__drop"), "{same}");
+    let denied = |hub: &mut Hub| {
+        let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
+        let mut policy = Policy::clone(&hub.policy);
+        policy.permissions.global.deny = vec![rule];
+        hub.policy = Arc::new(policy);
+    };
+    world.gateway.renew(&next(&world, denied));
+    let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+    assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
+    let fewer = world.ask(&client, "tools/list", "{}").await.answer;
+    assert!(fewer.contains("a__read") && !fewer.contains("a__drop"), "{fewer}");
+    let refused = world.ask(&client, "tools/call", r#"{"name":"a__drop","arguments":{}}"#).await;
+    assert!(refused.answer.contains("Unknown tool: a__drop"), "{}", refused.answer);
+    assert!(inbox.try_recv().is_err(), "once is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place() {
+    let world = World::new(vec![library("a"), Server::new("b")]);
+    let client = world.legacy(View::All, "{}").await;
+    world.ask(&client, "resources/subscribe", r#"{"uri":"x:1"}"#).await;
+    world.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
+    tokio::task::yield_now().await;
+    let mut sent = world.take_sent();
+    sent.sort();
+    let asked = [r#"a logging/setLevel "info""#, r#"a resources/subscribe "x:1""#];
+    assert_eq!(sent, [asked[0], asked[1], r#"b logging/setLevel "info""#]);
+    let fresh = world.joins(library("a"));
+    world.gateway.renew(&next(&world, |hub| replaced(hub, fresh)));
+    world.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
+    tokio::task::yield_now().await;
+    let mut sent = world.take_sent();
+    sent.sort();
+    assert_eq!(sent, asked, "the other server is the same, and was asked before");
+    world.gateway.renew(&next(&world, |_| ()));
+    tokio::task::yield_now().await;
+    assert_eq!(world.take_sent(), Vec::<String>::new());
+}
