@@ -9,6 +9,7 @@ mod policy;
 mod rates;
 mod audit;
 mod demo;
+mod paces;
 mod packages;
 mod approvals;
 mod desks;
@@ -16,6 +17,7 @@ mod rules;
 mod named;
 mod host;
 mod telemetry;
+mod tending;
 mod serve;
 
 use std::ffi::OsString;

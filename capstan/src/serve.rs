@@ -27,6 +27,7 @@ use crate::assemble::{self, Approve};
 use crate::desks;
 use crate::policy;
 use crate::telemetry::Telemetry;
+use crate::tending::Tending;
 use crate::world::World;
 
 /// How many questions of servers may be open, at least: there are many clients to answer them.
@@ -56,6 +57,8 @@ pub(crate) async fn serve(
     };
     let (mut hub, audit) = hub(world, loaded, approve).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
+    let tending = Tending::start(world, &hub.clock, &hub.changes);
+    tending.take_all(&mut hub, &loaded.config);
     telemetry.follow(&mut hub);
     let hub = Arc::new(hub);
     let gateway = Gateway::watched(Arc::clone(&hub), telemetry.tracer())
@@ -81,6 +84,7 @@ pub(crate) async fn serve(
     let told = tokio::task::spawn_blocking(move || telemetry.end());
     let ((), told) = tokio::join!(hub.close(), told);
     drop((told, counted));
+    tending.end().await;
     if let Some(audit) = audit {
         audit.close();
     }
@@ -141,7 +145,7 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
     let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
     let answers = required.map(|name| async move {
         match hub.backends.get(name) {
-            Some(backend) => backend.about().await.map(|_| ()),
+            Some(backend) => backend.wake().await,
             None => Ok(()),
         }
     });

@@ -2,7 +2,8 @@
 //!
 //! [`read`] reads a file whole within a bound, [`edit()`] replaces one so that whoever looks, at any
 //! moment and after any crash, sees the old text or the new one, [`approvals`] remembers which
-//! project files the operator has agreed to, and [`bundle`] unpacks archives.
+//! project files the operator has agreed to, [`bundle`] unpacks archives, and
+//! [`cache`] keeps what can be made again.
 //!
 //! Everything here blocks: call it from a thread that may wait.
 
@@ -11,10 +12,12 @@ pub mod read;
 pub mod edit;
 pub mod approvals;
 pub mod bundle;
+pub mod cache;
 mod lock;
 
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
 pub use bundle::{BundleError, BundleFault, BundleLimits, unpack};
+pub use cache::Cache;
 pub use edit::{Change, EditFileError, Edited, edit};
 pub use error::FileError;
 pub use read::{MAX_SIZE, read_bounded};

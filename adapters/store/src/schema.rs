@@ -3,7 +3,8 @@
 use sqlx::SqlitePool;
 
 /// The steps. One that was released is never changed: what comes later gets a step of its own.
-const STEPS: &[&str] = &["\
+const STEPS: &[&str] = &[
+    "\
     CREATE TABLE approvals (\
         number INTEGER PRIMARY KEY, \
         question TEXT NOT NULL, \
@@ -12,7 +13,15 @@ const STEPS: &[&str] = &["\
         item TEXT NOT NULL, \
         arguments TEXT NOT NULL, \
         policy TEXT NOT NULL, \
-        expires_at BIGINT NOT NULL)"];
+        expires_at BIGINT NOT NULL)",
+    "\
+    CREATE TABLE usage (\
+        server TEXT NOT NULL, \
+        hour BIGINT NOT NULL, \
+        calls BIGINT NOT NULL, \
+        seconds BIGINT NOT NULL, \
+        PRIMARY KEY (server, hour))",
+];
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,7 @@ mod http;
 mod access;
 mod ending;
 mod servers;
+mod life;
 mod telemetry;
 mod trail;
 mod verdicts;

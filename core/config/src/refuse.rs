@@ -36,7 +36,6 @@ pub(crate) enum Consequence {
     Warn(&'static str),
 }
 
-const ONLY_SERVE: Consequence = Consequence::Warn("takes effect only in `capstan serve`");
 const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
 
 pub(crate) const ROWS: &[Row] = &[
@@ -51,10 +50,6 @@ pub(crate) const ROWS: &[Row] = &[
     // A list of tools describes those of a command-line program, and is read.
     refuse(In::Server, "tools", "changing what tools look like", &[]),
     warn(In::Server, "always_load", NOT_YET),
-    warn(In::Server, "start", ONLY_SERVE),
-    warn(In::Server, "idle_timeout", ONLY_SERVE),
-    warn(In::Server, "min_idle_timeout", ONLY_SERVE),
-    warn(In::Server, "max_idle_timeout", ONLY_SERVE),
     warn(In::Top, "search", NOT_YET),
     warn(In::Top, "model", NOT_YET),
     refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),

@@ -4,7 +4,7 @@
 //! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
-//! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
+//! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch, [`life`] when servers come and go,
 //! [`rates`] how many calls there may be, [`told`] and [`replay`] what would be decided, and [`hub`]
 //! ties them together.
 //!
@@ -19,6 +19,7 @@ pub mod catalog;
 pub mod approvals;
 pub mod elicit;
 pub mod absent;
+pub mod life;
 pub mod trace;
 pub mod told;
 pub mod replay;

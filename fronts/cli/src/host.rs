@@ -2,6 +2,7 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod paces;
 mod rules;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use paces::Paces;
 pub use rules::Rules;
 
 use crate::args::Options;
@@ -23,7 +25,7 @@ use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Desks + Rules + Send + Sync {
+pub trait Host: Desks + Paces + Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

@@ -37,6 +37,7 @@ mod task;
 mod watch;
 mod listen;
 mod metrics;
+mod vitals;
 pub mod http;
 pub mod stdio;
 

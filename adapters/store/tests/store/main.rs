@@ -5,6 +5,7 @@
 mod approvals;
 mod files;
 mod kill;
+mod usage;
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ pub fn policy_version<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Bytes as text.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         // Writing to a string does not fail.

@@ -24,6 +24,7 @@ use tracing::warn;
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use desk::MAX_OPEN;
+pub(crate) use digest::hex;
 pub use digest::policy_version;
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;

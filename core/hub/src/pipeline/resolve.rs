@@ -121,7 +121,7 @@ async fn by_id(hub: &Hub, target: &Target) -> Result<Option<Found>, CallError> {
             // A resource need not be listed: templates make more of them than any list holds.
             Kind::Resource => return Ok(Some((id, Json::empty_object(), None))),
         };
-        let items = backend.list(listing).await?;
+        let items = backend.current(listing).await?;
         let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
         if let Some((definition, fact)) = index.get(&id.item) {
             return Ok(Some((id, definition, Some(fact))));
