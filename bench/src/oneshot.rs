@@ -155,7 +155,7 @@ fn shown(command: &Command) -> String {
 }
 
 /// The middle one, in milliseconds.
-fn median(mut times: Vec<Duration>) -> f64 {
+pub(crate) fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times.get(times.len() / 2).map_or(f64::NAN, |middle| middle.as_secs_f64() * 1000.0)
 }

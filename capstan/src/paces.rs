@@ -15,7 +15,7 @@ impl Paces for LocalHost {
     fn paces<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
         Box::pin(async move {
             let store = Database::at(self.world.state().join("state.db"));
-            // What cannot be read is not known; `doctor` looks at files.
+            // A list of servers is worth having without it.
             let rows = store.read(i64::MIN).await.unwrap_or_default();
             let mut used: HashMap<ServerName, Usage> = HashMap::new();
             for row in &rows {

@@ -141,7 +141,7 @@ async fn c27_how_long_a_server_is_kept_follows_how_often_it_was_called_before_we
         let extra = u64::from(calls == 5);
         care.usage.0.lock().unwrap().push(UsageRow { calls: extra, seconds: 0, ..row(-1) });
         let server = care.take("s", ADAPTIVE);
-        care.settle().await;
+        care.pass(Duration::from_secs(2)).await;
         server.list(Listing::Tools).await.unwrap();
         let before = server.pace().unwrap();
         assert!((before.calls_per_hour - f64::from(u32::try_from(calls).unwrap())).abs() < 0.1);

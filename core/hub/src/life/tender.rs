@@ -71,6 +71,8 @@ impl Tender {
 
     /// Looks after the servers until it is closed.
     pub async fn tend(self: Arc<Self>) {
+        // The first moment belongs to those who ask what there is.
+        self.around.clock.sleep(LOOK).await;
         self.recall().await;
         let mut looks = 0_u32;
         while !self.is_closed() {
