@@ -12,6 +12,7 @@ mod policy;
 mod count;
 mod relay;
 mod oneshot;
+mod start;
 mod table;
 
 use std::process::ExitCode;
@@ -58,6 +59,12 @@ enum Name {
         #[arg(long)]
         json: bool,
     },
+    /// What many servers cost a gateway that remembers them: its start and its memory
+    Start {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Decides and does nothing else, to be run under valgrind
     #[command(hide = true)]
     Decide { rules: usize, roles: usize, tools: usize, times: u32 },
@@ -88,6 +95,10 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Name::Policy { json } => {
             policy::print(if json { policy::Form::Json } else { policy::Form::Table })
+        }
+        Name::Start { json } => {
+            let report = start::Report::measure()?;
+            if json { report.print_json() } else { report.print_table() }
         }
         Name::Decide { rules, roles, tools, times } => {
             policy::run(rules, roles, tools, times)?;

@@ -12,6 +12,7 @@ mod rates;
 mod registries;
 mod audit;
 mod demo;
+mod paces;
 mod packages;
 mod pins;
 mod approvals;
@@ -24,6 +25,7 @@ mod clients;
 mod host;
 mod telemetry;
 mod live;
+mod tending;
 mod serve;
 
 use std::ffi::OsString;

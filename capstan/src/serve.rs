@@ -31,6 +31,7 @@ use crate::host::approve;
 use crate::live::{self, Door, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
+use crate::tending::Tending;
 use crate::world::World;
 
 /// How many questions of servers may be open, at least: there are many clients to answer them.
@@ -61,6 +62,8 @@ pub(crate) async fn serve(
     };
     let (mut hub, audit) = hub(world, loaded, approve(options)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
+    let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
+    tending.take_all(&mut hub, &loaded.config, None);
     telemetry.follow(&mut hub);
     let gateway = Gateway::watched(Arc::new(hub), telemetry.tracer())
         .map_err(|error| Failure::internal(error.to_string()))?;
@@ -68,7 +71,13 @@ pub(crate) async fn serve(
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
-    let live = Live::new(world, (setup, options), door, &gateway, telemetry.tracer());
+    let live = Live::new(
+        world,
+        (setup, options),
+        door,
+        &gateway,
+        (telemetry.tracer(), Arc::clone(&tending)),
+    );
     let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
@@ -90,6 +99,7 @@ pub(crate) async fn serve(
     let told = tokio::task::spawn_blocking(move || telemetry.end());
     let ((), told) = tokio::join!(live.close(), told);
     drop((told, counted));
+    tending.end().await;
     if let Some(audit) = audit {
         audit.close();
     }
@@ -149,7 +159,7 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
     let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
     let answers = required.map(|name| async move {
         match hub.backends.get(name) {
-            Some(backend) => backend.about().await.map(|_| ()),
+            Some(backend) => backend.wake().await,
             None => Ok(()),
         }
     });

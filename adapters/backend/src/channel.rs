@@ -37,6 +37,11 @@ pub(crate) trait Channel: Send + Sync {
     /// Ends what was started.
     fn stop(&self, id: u64);
 
+    /// The process behind it, where there is one on this machine that we have started.
+    fn process(&self) -> Option<u32> {
+        None
+    }
+
     /// Looks through the tools of the server and leaves out those that cannot be called this way.
     fn sift(&self, tools: Vec<Item>) -> Vec<Item>;
 }

@@ -36,6 +36,7 @@ pub(crate) struct Connection {
     gone: watch::Receiver<Option<String>>,
     /// Whether somebody has taken note that the server is gone.
     mourned: AtomicBool,
+    process: Option<u32>,
     /// Dropping it tells the minder to end the process.
     _stop: oneshot::Sender<()>,
 }
@@ -78,6 +79,7 @@ impl Connection {
     ) -> Self {
         let Watched { ring, masker, alive, listener: _ } = watched;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
+        let process = keeper.process();
         let (out, outgoing) = Outbox::new(server, &masker);
         let pending = Arc::new(Pending::default());
         let (tell_gone, gone) = watch::channel(None);
@@ -95,7 +97,7 @@ impl Connection {
         };
         tokio::spawn(minding.in_current_span());
         let (next_id, mourned) = (AtomicU64::new(1), AtomicBool::new(false));
-        Self { out, pending, next_id, gone, mourned, _stop: stop }
+        Self { out, pending, next_id, gone, mourned, process, _stop: stop }
     }
 
     /// An id for the next request.
@@ -195,6 +197,10 @@ impl Channel for Connection {
 
     fn stop(&self, id: u64) {
         self.out.try_send(cancelled(id));
+    }
+
+    fn process(&self) -> Option<u32> {
+        self.process
     }
 
     fn sift(&self, tools: Vec<Item>) -> Vec<Item> {

@@ -63,6 +63,12 @@ impl Session {
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }
 
+    /// Asks for nothing but a sign of life; whatever it answers is one.
+    pub(crate) async fn pulse(&self) -> Result<(), CallError> {
+        let method = if self.modern { "server/discover" } else { "ping" };
+        self.ask(method, &Json::empty_object()).await.map(drop)
+    }
+
     async fn watch_resource(&self, uri: &str) {
         if self.watched_resources().contains_key(uri) {
             return;

@@ -7,7 +7,9 @@
 //! top of a common `link`. `inbound` deals with what the server asks, `handshake` finds out which
 //! revision of the protocol it speaks, `session` speaks it (`listing`, `errand` and `input` are parts
 //! of that), `connect` puts all that together, and `server` keeps one alive and implements the hub's
-//! port. [`plain`] speaks to servers on the web that do not speak MCP, and [`once`] runs a program that does not speak MCP at all, and reads what it prints.
+//! port, with `life` for what it knows of it and `footprint` for what it uses up. [`plain`] speaks to
+//! servers on the web that do not speak MCP, and [`once`] runs a program that does not, and reads what
+//! it prints.
 
 pub mod settings;
 pub mod keeper;
@@ -38,6 +40,8 @@ mod input;
 mod listing;
 mod connect;
 mod backoff;
+mod life;
+mod footprint;
 mod wanted;
 mod server;
 pub mod plain;

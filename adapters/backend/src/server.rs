@@ -6,29 +6,30 @@ use std::time::Duration;
 
 use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{
-    About, Backend, BoxFuture, Changes, Errand, Item, Listener, Listing, Operator,
+    About, Backend, BoxFuture, Changes, Errand, Footprint, Item, Listener, Listing, Operator,
 };
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_wire::Json;
 use futures::FutureExt;
-use futures::future::Shared;
-use tokio::time::{Instant, sleep_until};
+use futures::future::ready;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument, Span, error_span, info};
 
 use crate::alive::Alive;
-use crate::backoff::wait_after;
 use crate::connect::{Connector, STOPPED};
 use crate::connection::Watched;
 use crate::fault::Fault;
+use crate::footprint;
+use crate::life::{Life, Link, is_usable};
 use crate::mask::Masker;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::stderr::Ring;
 use crate::wanted::Wanted;
 
-/// How long a server can keep us away at the most.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// How long a server may take to say that it is there.
+const PULSE: Duration = Duration::from_secs(5);
 
 /// A server, whatever the way to it.
 pub struct Server {
@@ -41,26 +42,6 @@ pub struct Server {
     wanted: Arc<Wanted>,
 }
 
-/// What is known about the server right now.
-struct Life {
-    /// The connection, or the attempt at one, shared by all who wait for it.
-    link: Option<Link>,
-    /// Failures in a row.
-    failures: u32,
-    /// When it may be started again.
-    not_before: Instant,
-    /// Why it could not be used last.
-    failure: Option<Fault>,
-    /// The lists that could not be read although it is connected, and why.
-    unread: Vec<(Listing, String)>,
-    /// Whether it was let go because it offers nothing.
-    resting: bool,
-    /// Who it was when it was connected last.
-    about: Option<Arc<About>>,
-}
-
-type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
-
 // === impl Server ===
 
 impl Server {
@@ -72,15 +53,6 @@ impl Server {
     /// The same, with somebody who is told what it says that belongs to no call.
     pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
         let settings = settings.into();
-        let life = Life {
-            link: None,
-            failures: 0,
-            not_before: Instant::now(),
-            failure: None,
-            unread: Vec::new(),
-            resting: false,
-            about: None,
-        };
         let watched = Watched {
             ring: Ring::default(),
             masker: Arc::new(Masker::of(&settings)),
@@ -92,7 +64,7 @@ impl Server {
         let name = settings.terms().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
-        let (life, wanted) = (Arc::new(Mutex::new(life)), Arc::default());
+        let (life, wanted) = (Arc::new(Mutex::new(Life::new())), Arc::default());
         Self { name, connector, watched, span, life, wanted }
     }
 
@@ -113,10 +85,18 @@ impl Server {
 
     fn link(&self) -> Link {
         let mut life = lock(&self.life);
-        if let Some(link) = &life.link
-            && (is_usable(link) || life.would_fail_again())
-        {
-            return link.clone();
+        if let Some(link) = &life.link {
+            if is_usable(link) {
+                return link.clone();
+            }
+            if let Some(Ok(session)) = link.peek() {
+                // It died while nobody asked.
+                let session = Arc::clone(session);
+                self.mourn(&mut life, &session);
+            }
+            if let Some(fault) = life.would_fail_again() {
+                return ready(Err(fault)).boxed().shared();
+            }
         }
         let link = self.connect(life.not_before);
         life.link = Some(link.clone());
@@ -172,18 +152,16 @@ impl Server {
 
     /// Notes that the server has died, once, however many calls were in flight.
     fn note_death(&self, session: &Session) {
+        self.mourn(&mut lock(&self.life), session);
+    }
+
+    fn mourn(&self, life: &mut Life, session: &Session) {
         if let Some(fault) = session.connection.gone()
             && session.connection.mourn()
         {
             self.span.in_scope(|| info!(reason = %fault, "gone"));
-            lock(&self.life).failed(fault);
+            life.died(fault);
         }
-    }
-
-    fn is_connected(&self) -> bool {
-        let link = lock(&self.life).link.clone();
-        let link = link.as_ref().and_then(Shared::peek);
-        matches!(link, Some(Ok(session)) if session.connection.gone().is_none())
     }
 
     async fn list_items(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
@@ -197,14 +175,14 @@ impl Server {
                 lock(&self.life).could_not_read(listing, error);
             }
             Err(_) => self.note_death(&session),
-            Ok(_) if session.offers_nothing() => self.rest(),
+            Ok(_) if session.offers_nothing() => self.let_go(),
             Ok(_) => lock(&self.life).could_read(listing),
         }
         result
     }
 
     /// Lets go of a connection that is of no use to anybody.
-    fn rest(&self) {
+    fn let_go(&self) {
         let mut life = lock(&self.life);
         life.link = None;
         life.resting = true;
@@ -217,24 +195,7 @@ impl Backend for Server {
     }
 
     fn state(&self) -> ServerState {
-        let life = lock(&self.life);
-        let link = life.link.as_ref().and_then(Shared::peek);
-        let connected = matches!(link, Some(Ok(session)) if session.connection.gone().is_none());
-        match (&life.link, &life.failure) {
-            (Some(_), _) if connected => match life.unread.first() {
-                Some((_, reason)) => ServerState::Degraded(reason.clone()),
-                None => ServerState::Connected,
-            },
-            (Some(link), _) => match link.peek() {
-                Some(Ok(session)) => {
-                    session.connection.gone().map_or(ServerState::Connected, |fault| fault.state())
-                }
-                Some(Err(fault)) => fault.state(),
-                None => ServerState::Connecting,
-            },
-            (None, Some(fault)) => fault.state(),
-            (None, None) => ServerState::Idle,
-        }
+        lock(&self.life).state()
     }
 
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
@@ -261,12 +222,34 @@ impl Backend for Server {
         async move {
             let session = self.session().await?;
             let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
-            if result.is_err() {
-                self.note_death(&session);
+            match &result {
+                Ok(_) => lock(&self.life).worked(),
+                Err(_) => self.note_death(&session),
             }
             result
         }
         .boxed()
+    }
+
+    fn rest(&self) {
+        // The process ends when the last who uses the connection is done.
+        let link = lock(&self.life).link.take();
+        drop(link);
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        async {
+            let Some(session) = self.connected() else { return Ok(()) };
+            let server = || self.name.clone();
+            let late =
+                |_| CallError::TimedOut { server: server(), limit: PULSE, may_have_run: false };
+            timeout(PULSE, session.pulse()).await.map_err(late)?
+        }
+        .boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        footprint::of(self.connected()?.connection.process()?)
     }
 
     fn errand<'a>(
@@ -277,7 +260,7 @@ impl Backend for Server {
         async move {
             match errand {
                 // Nothing is started for what a connection is told when there is one.
-                Errand::Level(_) | Errand::Unsubscribe(_) if !self.is_connected() => {
+                Errand::Level(_) | Errand::Unsubscribe(_) if self.connected().is_none() => {
                     self.wanted.note(errand);
                     return Ok(Json::empty_object());
                 }
@@ -318,52 +301,6 @@ impl Drop for Server {
     }
 }
 
-// === impl Life ===
-
-impl Life {
-    fn connected(&mut self, about: &Arc<About>) {
-        self.about = Some(Arc::clone(about));
-        self.failures = 0;
-        self.failure = None;
-        self.unread.clear();
-    }
-
-    fn could_not_read(&mut self, listing: Listing, error: &CallError) {
-        self.could_read(listing);
-        self.unread.push((listing, error.to_string()));
-    }
-
-    fn could_read(&mut self, listing: Listing) {
-        self.unread.retain(|(unread, _)| *unread != listing);
-    }
-
-    fn failed(&mut self, fault: Fault) {
-        self.failures = self.failures.saturating_add(1);
-        let mut wait = wait_after(self.failures - 1, fastrand::f64());
-        if let Fault::RateLimited(Some(asked)) = &fault {
-            wait = wait.max(*asked).min(LONGEST_WAIT);
-        }
-        self.not_before = Instant::now() + wait;
-        self.failure = Some(fault);
-    }
-
-    /// Whether it failed lately in a way that waiting does not change: whoever calls meanwhile is
-    /// told so at once, and the server is not asked.
-    fn would_fail_again(&self) -> bool {
-        let failed = self.link.as_ref().and_then(Shared::peek);
-        matches!(failed, Some(Err(fault)) if fault.lasts()) && Instant::now() < self.not_before
-    }
-}
-
 fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
     life.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a link can still be waited for or used.
-fn is_usable(link: &Link) -> bool {
-    match link.peek() {
-        None => true,
-        Some(Ok(session)) => session.connection.gone().is_none(),
-        Some(Err(_)) => false,
-    }
 }

@@ -140,6 +140,11 @@ impl Keeper {
         Self { child, group }
     }
 
+    /// Its process, as long as it has not been collected.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Tells the keeper to end the server and itself.
     pub(crate) fn stop(&self) {
         if let Some(pid) = pid_of(&self.child) {

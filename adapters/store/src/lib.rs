@@ -1,14 +1,15 @@
 //! What must outlive a process, in a database.
 //!
 //! [`Database`] is the store of one operator: one file, opened when something is first asked of it,
-//! and shared by all processes that run for the operator. `pins` keeps approved definitions; `schema`
-//! brings an older file up to date.
+//! and shared by all processes that run for the operator. `pins` keeps approved definitions, `usage` how
+//! often servers are called; `schema` brings an older file up to date.
 //!
 //! The statements keep to what `SQLite` and `PostgreSQL` both understand, so that a server can take the
 //! file's place.
 
 mod pins;
 mod schema;
+mod usage;
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};

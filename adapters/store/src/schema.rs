@@ -24,6 +24,13 @@ const STEPS: &[&str] = &[
         fingerprint TEXT NOT NULL, \
         definition TEXT NOT NULL, \
         PRIMARY KEY (owner, tool))",
+    "\
+    CREATE TABLE usage (\
+        server TEXT NOT NULL, \
+        hour BIGINT NOT NULL, \
+        calls BIGINT NOT NULL, \
+        seconds BIGINT NOT NULL, \
+        PRIMARY KEY (server, hour))",
 ];
 
 /// Why a file cannot be used.

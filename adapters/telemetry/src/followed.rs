@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use capstan_hub::catalog::Typing;
-use capstan_hub::ports::{About, Backend, BoxFuture, Errand, Item, Listing, Operator};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Errand, Footprint, Item, Listing, Operator, Pace,
+};
 use capstan_hub::trace::{Ending, Side, Step, TraceContext, Tracer};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
@@ -68,6 +70,30 @@ impl Backend for Followed {
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         self.server.list(listing)
+    }
+
+    fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        self.server.current(listing)
+    }
+
+    fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        self.server.wake()
+    }
+
+    fn rest(&self) {
+        self.server.rest();
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        self.server.check()
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        self.server.pace()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        self.server.footprint()
     }
 
     fn run<'a>(

@@ -39,6 +39,7 @@ use crate::attach;
 use crate::host::{LocalHost, approve};
 use crate::serve;
 use crate::telemetry;
+use crate::tending::Tending;
 use crate::world::World;
 use retired::Retired;
 
@@ -59,6 +60,7 @@ pub(crate) struct Live {
     face: Face,
     gateway: Arc<Gateway>,
     tracer: Option<Arc<dyn Tracer>>,
+    tending: Arc<Tending>,
     now: Mutex<Now>,
     /// One change at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -91,7 +93,7 @@ impl Live {
         (setup, options): (&Setup, &Options),
         face: Face,
         gateway: &Arc<Gateway>,
-        tracer: Option<Arc<dyn Tracer>>,
+        (tracer, tending): (Option<Arc<dyn Tracer>>, Arc<Tending>),
     ) -> Arc<Self> {
         let (dynamic, trouble) = (IndexMap::new(), None);
         let held = sources::unapproved(&setup.files);
@@ -101,6 +103,7 @@ impl Live {
             face,
             gateway: Arc::clone(gateway),
             tracer,
+            tending,
             now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held }),
             turn: Arc::default(),
             retired: Arc::default(),
@@ -225,6 +228,7 @@ impl Live {
         serve::widen(&mut hub);
         let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
         hub.approvals = Arc::new(approvals.after(&old.approvals));
+        self.tending.take_all(&mut hub, &setup.loaded.config, Some(&old));
         telemetry::follow(self.tracer.as_ref(), &mut hub, Some(&old));
         Ok(hub)
     }

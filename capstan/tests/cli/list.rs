@@ -36,10 +36,10 @@ fn c72_a_list_shows_name_target_and_state() {
     let ended = ends_with(run(&world, "list"), 0);
     world.snapshots().bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
-        SERVER     STATE       TOOLS  TOKENS  SCOPE  TARGET
-        ○ bad      failed      -      -       user   /nowhere/bad
-        ◐ hanging  connecting  -      -       user   [BIN]/capstan-fixture --silent
-        ● good     connected   18     816     user   [BIN]/capstan-fixture --era legacy --instructions Be kind.
+        SERVER     STATE       TOOLS  TOKENS  CALLS/H  STOPS  SCOPE  TARGET
+        ○ bad      failed      -      -       0        1m     user   /nowhere/bad
+        ◐ hanging  connecting  -      -       0        1m     user   [BIN]/capstan-fixture --silent
+        ● good     connected   18     816     0        1m     user   [BIN]/capstan-fixture --era legacy --instructions Be kind.
         ");
         insta::assert_snapshot!(ended.stderr, @"
         ○ bad: `/nowhere/bad` does not exist; correct `command` under `[servers.bad]`
@@ -64,16 +64,23 @@ fn a_list_has_its_shape_for_programs() {
         "target",
         "scope",
         "tokens",
+        "calls_per_hour",
+        "stops_after",
+        "memory",
+        "cpu",
     ];
     assert_eq!(keys("good"), always);
-    assert_eq!(keys("bad")[..9], always);
-    assert_eq!(keys("bad")[9..], ["error"]);
+    assert_eq!(keys("bad")[..13], always);
+    assert_eq!(keys("bad")[13..], ["error"]);
     assert_eq!(column(&listed, "state"), ["failed", "connecting", "connected"]);
     let good = row(&listed, "name", "good");
     let counts = json!([good["tools"], good["resources"], good["prompts"]]);
     assert_eq!(counts, json!([18, 1, 1]));
     let bad = row(&listed, "name", "bad");
     assert_eq!(json!([bad["tools"], bad["resources"]]), json!([null, null]));
+    assert!(good["memory"].as_u64().unwrap() > 0 && good["cpu"].is_number(), "{good}");
+    assert_eq!(json!([bad["memory"], bad["cpu"]]), json!([null, null]));
+    assert_eq!(json!([good["calls_per_hour"], good["stops_after"]]), json!([0.0, 60]));
 }
 
 #[test]

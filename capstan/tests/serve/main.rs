@@ -14,6 +14,7 @@ mod http;
 mod access;
 mod ending;
 mod servers;
+mod life;
 mod overrides;
 mod telemetry;
 mod trail;

@@ -1,5 +1,6 @@
 //! Whether a connection that was made for one entry serves another.
 
+use crate::overrides::ToolOverrides;
 use crate::rule::Rules;
 use crate::server::{EffectLists, Server, ServerEntry, ToolList};
 
@@ -34,6 +35,7 @@ impl Server {
             expose: None,
             hide: Vec::new(),
             tool_list: ToolList::default(),
+            tools: ToolOverrides::default(),
             permissions: Rules::default(),
             effect: EffectLists::default(),
             naming: capstan_model::Naming::default(),

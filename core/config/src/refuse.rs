@@ -36,7 +36,6 @@ pub(crate) enum Consequence {
     Warn(&'static str),
 }
 
-const ONLY_SERVE: Consequence = Consequence::Warn("takes effect only in `capstan serve`");
 const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
 
 pub(crate) const ROWS: &[Row] = &[
@@ -47,10 +46,6 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Server, "headers_helper", "headers made by a command", &[]),
     refuse(In::Server, "sandbox", "confining the server's process", &["false", "off"]),
     warn(In::Server, "always_load", NOT_YET),
-    warn(In::Server, "start", ONLY_SERVE),
-    warn(In::Server, "idle_timeout", ONLY_SERVE),
-    warn(In::Server, "min_idle_timeout", ONLY_SERVE),
-    warn(In::Server, "max_idle_timeout", ONLY_SERVE),
     warn(In::Top, "search", NOT_YET),
     warn(In::Top, "model", NOT_YET),
     refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),

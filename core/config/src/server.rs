@@ -185,6 +185,8 @@ pub enum Start {
     Auto,
     /// At once.
     Eager,
+    /// When somebody asks what there is.
+    OnList,
     /// At the first call.
     Lazy,
 }
@@ -337,6 +339,7 @@ impl Start {
         match self {
             Self::Auto => "auto",
             Self::Eager => "eager",
+            Self::OnList => "on-list",
             Self::Lazy => "lazy",
         }
     }

@@ -104,16 +104,16 @@ pub(crate) struct Server {
     /// How long the start may take.
     #[schemars(extend("default" = "30s"))]
     startup_timeout: Duration,
-    /// When it is started: at once, at the first call, or as fits the front. Used by `capstan serve`.
+    /// When `capstan serve` starts it, where what it offers is known from before: with the gateway, when a client lists, or at the first call, which `auto` is too.
     #[schemars(extend("default" = "auto"))]
     start: Start,
-    /// When it is stopped for want of use: `adaptive`, `never`, or a duration. Used by `capstan serve`.
+    /// When `capstan serve` stops it for want of use: `never`, a duration, or by how often it is called (`adaptive`: 5 minutes above 20 calls an hour, 3 from 5 on, else 1).
     #[schemars(extend("default" = "adaptive"))]
     idle_timeout: Duration,
-    /// The shortest idle time that `adaptive` chooses. Used by `capstan serve`.
+    /// The shortest idle time that `adaptive` chooses.
     #[schemars(extend("default" = "1m"))]
     min_idle_timeout: Duration,
-    /// The longest idle time that `adaptive` chooses. Used by `capstan serve`.
+    /// The longest idle time that `adaptive` chooses.
     #[schemars(extend("default" = "5m"))]
     max_idle_timeout: Duration,
     /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
@@ -289,10 +289,11 @@ pub(crate) enum OAuth {
 }
 
 #[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[schemars(rename_all = "kebab-case")]
 pub(crate) enum Start {
     Auto,
     Eager,
+    OnList,
     Lazy,
 }
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use capstan_config::{
-    Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile, Surroundings,
-    ToolList, load,
+    IdlePolicy, Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile,
+    Surroundings, ToolList, load,
 };
 use capstan_model::{Naming, ServerName, Trust, Verdict};
 
@@ -254,16 +254,15 @@ fn keys_that_ask_for_nothing_are_accepted() {
 }
 
 #[test]
-fn keys_of_the_life_cycle_are_checked_and_said_to_matter_only_in_serve() {
-    let text = "[servers.x]\ncommand = \"run\"\nstart = \"lazy\"\nidle_timeout = \"never\"";
-    let loaded = load_text(text);
-    let warnings: Vec<_> = loaded.problems.iter().map(|p| (p.severity, p.key.as_deref())).collect();
-    let expected = [
-        (Severity::Warning, Some("servers.x.start")),
-        (Severity::Warning, Some("servers.x.idle_timeout")),
-    ];
-    assert_eq!(warnings, expected);
+fn keys_of_the_life_cycle_are_read_and_checked() {
+    for word in ["auto", "eager", "on-list", "lazy"] {
+        let text = format!("[servers.x]\ncommand = \"run\"\nstart = \"{word}\"");
+        assert_eq!(server(&text).start.as_str(), word);
+    }
+    let idle = server("[servers.x]\ncommand = \"run\"\nidle_timeout = \"never\"").idle;
+    assert_eq!(idle.policy, IdlePolicy::Never);
     refused("[servers.x]\ncommand = \"run\"\nidle_timeout = \"sometimes\"");
+    refused("[servers.x]\ncommand = \"run\"\nstart = \"on_list\"");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
 //! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
-//! [`rates`] how many calls there may be, [`pins`] which definitions of tools were approved, [`told`] and [`replay`] what would be decided, and [`hub`]
+//! [`life`] when servers come and go, [`rates`] how many calls there may be, [`pins`] which
+//! definitions of tools were approved, [`told`] and [`replay`] what would be decided, and [`hub`]
 //! ties them together.
 //!
 //! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
@@ -19,6 +20,7 @@ pub mod catalog;
 pub mod approvals;
 pub mod elicit;
 pub mod absent;
+pub mod life;
 pub mod trace;
 pub mod told;
 pub mod replay;

@@ -5,6 +5,7 @@
 mod attach;
 mod clients;
 mod registry;
+mod paces;
 mod rules;
 
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 
 pub use attach::{Attach, Inside};
 pub use clients::{Clients, Installed, Mode, Spot, Uninstalled};
+pub use paces::Paces;
 pub use registry::Registries;
 pub use rules::Rules;
 
@@ -31,7 +33,7 @@ use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Attach + Clients + Desks + Registries + Rules + Send + Sync {
+pub trait Host: Attach + Clients + Desks + Paces + Registries + Rules + Send + Sync {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

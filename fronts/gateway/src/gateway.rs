@@ -26,6 +26,7 @@ use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
 use crate::seal::{NoRandomness, Sealer};
 use crate::tasks::Tasks;
+use crate::vitals;
 use crate::watch::Watching;
 
 /// How often what has waited for too long is looked for.
@@ -183,7 +184,7 @@ impl Gateway {
 
     /// What there is to count, as text for Prometheus.
     pub fn metrics(&self) -> String {
-        self.metrics.text(&self.readings())
+        self.metrics.text(&self.readings()) + &vitals::text(&self.hub())
     }
 
     /// The same as numbers, all but the durations of calls, which a tracer sees for itself.

@@ -38,6 +38,7 @@ mod watch;
 mod listen;
 mod renew;
 mod metrics;
+mod vitals;
 pub mod http;
 pub mod stdio;
 

@@ -125,7 +125,7 @@ impl Metrics {
     }
 
     pub(crate) fn text(&self, readings: &Readings) -> String {
-        let mut text = Text(String::new());
+        let mut text = Text::default();
         text.head("capstan_calls_total", "counter", "Calls that are over, by outcome.");
         for (outcome, count) in readings.calls {
             text.line("capstan_calls_total", &format!("{{outcome=\"{outcome}\"}}"), count);
@@ -206,16 +206,17 @@ impl Drop for Counted {
 }
 
 /// Prometheus' text format, as it grows.
-struct Text(String);
+#[derive(Default)]
+pub(crate) struct Text(pub(crate) String);
 
 // === impl Text ===
 
 impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+    pub(crate) fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 }

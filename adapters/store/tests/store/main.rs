@@ -6,6 +6,7 @@ mod approvals;
 mod files;
 mod kill;
 mod pins;
+mod usage;
 
 use std::time::Duration;
 

@@ -70,8 +70,12 @@ const TRUSTS: Words<Trust> = &[
     ("sandboxed", Trust::Sandboxed),
 ];
 
-const STARTS: Words<Start> =
-    &[("auto", Start::Auto), ("eager", Start::Eager), ("lazy", Start::Lazy)];
+const STARTS: Words<Start> = &[
+    ("auto", Start::Auto),
+    ("eager", Start::Eager),
+    ("on-list", Start::OnList),
+    ("lazy", Start::Lazy),
+];
 
 const PROTOCOLS: Words<Protocol> =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("modern", Protocol::Modern)];

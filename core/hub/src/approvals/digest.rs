@@ -30,7 +30,7 @@ pub fn digest_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Bytes as text.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         // Writing to a string does not fail.

@@ -26,7 +26,7 @@ use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use desk::{MAX_OPEN, MAX_OWN};
-pub(crate) use digest::digest;
+pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;

@@ -157,8 +157,7 @@ impl Hub {
     ) -> Vec<(&'a ServerName, &'a Item)> {
         let listed = |(server, item): &(&ServerName, &Item)| {
             let id = ItemId { server: (*server).clone(), item: item.name.clone() };
-            let effect = self.effect_of(&id, kind, &item.definition);
-            self.could_permit(&id, kind, effect, caller)
+            self.is_listed(&id, kind, &item.definition, caller)
         };
         let lists = gathered.lists.iter();
         let all = lists.flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
@@ -180,6 +179,17 @@ impl Hub {
         let id = ItemId { server: server.clone(), item: tool.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
         self.could_permit(&id, Kind::Tool, effect, caller)
+    }
+
+    /// Whether `caller` is shown an item. What it does is worked out only where that makes a
+    /// difference, because a first list is of many items of which few are ever used.
+    fn is_listed(&self, id: &ItemId, kind: Kind, definition: &Json, caller: &Caller) -> bool {
+        let could = |effect| self.could_permit(id, kind, effect, caller);
+        match [Effect::Read, Effect::Write, Effect::Unknown].map(could) {
+            [true, true, true] => true,
+            [false, false, false] => false,
+            _ => could(self.effect_of(id, kind, definition)),
+        }
     }
 
     /// Whether `caller` could be permitted to use an item, with the right arguments.

@@ -51,15 +51,27 @@ pub(crate) async fn find_public(
             }
         }
         if let Some(found) = look(hub, target, Alphabet::Usual, &lists) {
-            return Ok(Some(found));
+            return current(hub, listing, found).await;
         }
     }
     let found = Alphabet::ALL.into_iter().find_map(|alphabet| look(hub, target, alphabet, &lists));
     match (found, failure) {
-        (Some(found), _) => Ok(Some(found)),
+        (Some(found), _) => current(hub, listing, found).await,
         (None, Some(error)) => Err(error),
         (None, None) => Ok(None),
     }
+}
+
+/// The same item as its server lists it now: the lists may be those of an earlier run.
+async fn current(
+    hub: &Hub,
+    listing: Listing,
+    (id, _): (ItemId, Json),
+) -> Result<Option<(ItemId, Json)>, CallError> {
+    let Some(backend) = hub.backends.get(&id.server) else { return Ok(None) };
+    let items = hub.current(backend, listing).await?;
+    let item = items.iter().find(|item| item.name == id.item);
+    Ok(item.map(|item| (id, item.definition.clone())))
 }
 
 fn look(

@@ -340,18 +340,33 @@ impl Kept {
 }
 
 impl Hub {
-    /// Connects if need be and says what a server offers. Tools are compared with what was approved
-    /// of them before anybody decides about them.
+    /// Says what a server offers, as far as that is remembered; connects if it is not. Tools are
+    /// compared with what was approved of them before anybody decides about them.
     pub async fn list(
         &self,
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
         let items = backend.list(listing).await?;
-        if listing == Listing::Tools {
-            self.pins.look_at(backend.name(), &items).await;
-        }
+        self.compare(backend, listing, &items).await;
         Ok(items)
+    }
+
+    /// Connects if need be and says what a server offers now.
+    pub async fn current(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Result<Arc<[Item]>, CallError> {
+        let items = backend.current(listing).await?;
+        self.compare(backend, listing, &items).await;
+        Ok(items)
+    }
+
+    async fn compare(&self, backend: &Arc<dyn Backend>, listing: Listing, items: &Arc<[Item]>) {
+        if listing == Listing::Tools {
+            self.pins.look_at(backend.name(), items).await;
+        }
     }
 }
 

@@ -140,7 +140,7 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             // A resource need not be listed: templates make more of them than any list holds.
             Kind::Resource => return Ok(Some((id, Json::empty_object(), None))),
         };
-        let items = hub.list(backend, listing).await?;
+        let items = hub.current(backend, listing).await?;
         let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
         let overlay = match target.kind {
             Kind::Tool => hub.catalog.overrides.learn(&id.server, &items),

@@ -1,8 +1,9 @@
 //! What the road needs from outside, as traits: servers and the clock here, people and programs in
 //! `operator`, what servers say unasked in `listener`, what is written down in `audit`, what is
-//! kept in `store`, `pins` and `rules`.
+//! kept in `store`, `pins` and `rules`, what the life of servers needs in `life`.
 
 mod audit;
+mod life;
 mod listener;
 mod operator;
 mod pins;
@@ -10,6 +11,7 @@ mod rules;
 mod store;
 
 pub use audit::{AuditLog, Settling, Unwritten};
+pub use life::{Footprint, Manifests, Pace, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
@@ -49,8 +51,42 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Connects if need be and says what the server offers, from memory until it changes.
+    /// Says what the server offers, from memory until it changes; connects if it is not known.
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
+
+    /// Connects if need be and says what the server itself offers now. What is decided about a
+    /// call is decided on this.
+    fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        self.list(listing)
+    }
+
+    /// Connects if need be.
+    fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        Box::pin(async { self.about().await.map(drop) })
+    }
+
+    /// Lets go of the connection and of what is behind it; whatever is asked next connects again.
+    ///
+    /// For when nothing is under way. What is, ends on the old connection.
+    fn rest(&self) {}
+
+    /// Asks a server that is connected whether it is still there.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// How it is used, where that is counted.
+    fn pace(&self) -> Option<Pace> {
+        None
+    }
+
+    /// What its processes use up, where it has any.
+    fn footprint(&self) -> Option<Footprint> {
+        None
+    }
 
     /// Does what the ticket says.
     ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
-use capstan_hub::ports::Listing;
+use capstan_hub::ports::{Listing, Pace};
 use capstan_model::{Caller, Front, ServerName, ServerState};
 use futures::future::{join, join_all};
 use serde::Serialize;
@@ -33,6 +33,13 @@ struct Row {
     target: String,
     scope: &'static str,
     tokens: Option<usize>,
+    /// As gateways have counted it.
+    calls_per_hour: Option<f64>,
+    /// How many seconds a gateway keeps it without use.
+    stops_after: Option<u64>,
+    /// What its processes use right now: bytes, and seconds of processor time.
+    memory: Option<u64>,
+    cpu: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip)]
@@ -43,7 +50,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let patience = Context::patience(args);
-    let tools = gather(context, hub, patience).await;
+    let (tools, paces) = join(gather(context, hub, patience), context.host.paces(&setup)).await;
     let (resources, prompts) =
         join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
     let rows: Vec<Row> = setup
@@ -51,7 +58,13 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Fail
         .config
         .servers
         .values()
-        .filter_map(|entry| row(hub, entry, &tools, &resources, &prompts))
+        .filter_map(|entry| {
+            row(
+                hub,
+                entry,
+                &Known { tools: &tools, resources: &resources, prompts: &prompts, paces: &paces },
+            )
+        })
         .collect();
     if context.print.wants_json() {
         context.print.json(&rows);
@@ -91,14 +104,19 @@ async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-fn row(
-    hub: &Hub,
-    entry: &ServerEntry,
-    tools: &Gathered,
-    resources: &HashMap<ServerName, usize>,
-    prompts: &HashMap<ServerName, usize>,
-) -> Option<Row> {
-    let state = hub.backends.get(&entry.name)?.state();
+/// What was found out about all servers.
+struct Known<'a> {
+    tools: &'a Gathered,
+    resources: &'a HashMap<ServerName, usize>,
+    prompts: &'a HashMap<ServerName, usize>,
+    paces: &'a HashMap<ServerName, Pace>,
+}
+
+fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<Row> {
+    let Known { tools, resources, prompts, paces } = known;
+    let backend = hub.backends.get(&entry.name)?;
+    let (state, footprint) = (backend.state(), backend.footprint());
+    let pace = paces.get(&entry.name);
     let kind = entry.status.as_ref().map_or("unknown", |server| server.kind.as_str());
     let target =
         entry.status.as_ref().map_or_else(|_| String::new(), |server| server.target.clone());
@@ -115,6 +133,10 @@ fn row(
             .lists
             .get(&entry.name)
             .map(|items| hub.tokens(&entry.name, items, &Caller::operator(Front::Cli))),
+        calls_per_hour: pace.map(|pace| pace.calls_per_hour),
+        stops_after: pace.and_then(|pace| pace.stops_in).map(|time| time.as_secs()),
+        memory: footprint.map(|footprint| footprint.memory),
+        cpu: footprint.map(|footprint| footprint.cpu.as_secs_f64()),
         error: trouble(&state),
         glyph: state.name().glyph().as_str(),
     })
@@ -128,6 +150,16 @@ fn trouble(state: &ServerState) -> Option<String> {
     state.reason().map(ToOwned::to_owned)
 }
 
+/// A time in the largest unit that it is a whole number of.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0 => "0s".to_owned(),
+        whole if whole.is_multiple_of(3600) => format!("{}h", whole / 3600),
+        whole if whole.is_multiple_of(60) => format!("{}m", whole / 60),
+        other => format!("{other}s"),
+    }
+}
+
 fn show(context: &Context, rows: &[Row]) {
     let number = |count: Option<usize>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let cells: Vec<Vec<String>> = rows
@@ -138,12 +170,14 @@ fn show(context: &Context, rows: &[Row]) {
                 row.state.to_owned(),
                 number(row.tools),
                 number(row.tokens),
+                row.calls_per_hour.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
+                row.stops_after.map_or_else(|| "-".to_owned(), time),
                 row.scope.to_owned(),
                 row.target.clone(),
             ]
         })
         .collect();
-    let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "SCOPE", "TARGET"];
+    let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "CALLS/H", "STOPS", "SCOPE", "TARGET"];
     context.print.data(&table(&headers, &cells, context.print.width()));
     for row in rows {
         if let Some(error) = &row.error {

@@ -60,7 +60,7 @@ impl Repeats {
             return Ok(());
         }
         // Where there is no list, the call fails for the same reason, and says it better.
-        let Ok(list) = hub.list(backend, Listing::Tools).await else { return Ok(()) };
+        let Ok(list) = hub.current(backend, Listing::Tools).await else { return Ok(()) };
         let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
         let known = list.iter().find(|one| one.name == item);
         if !known.is_some_and(|tool| hub.shows_tool(client.caller(), &server, tool)) {

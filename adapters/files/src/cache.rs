@@ -1,0 +1,119 @@
+//! Texts that can be made again, in a folder of their own: one file a text, by key.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Texts that can be made again.
+#[derive(Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    max_size: u64,
+    max_files: usize,
+}
+
+// === impl Cache ===
+
+impl Cache {
+    /// The texts in a folder: at most `max_files`, none larger than `max_size` bytes. The folder is
+    /// made when there is something to keep.
+    pub fn new(folder: impl Into<PathBuf>, max_size: u64, max_files: usize) -> Self {
+        Self { folder: folder.into(), max_size, max_files }
+    }
+
+    /// The text under a key; `None` when there is none, or none that can be read.
+    pub fn load(&self, key: &str) -> Option<Vec<u8>> {
+        let file = File::open(self.file(key)?).ok()?;
+        let about = file.metadata().ok()?;
+        if !about.is_file() || about.len() > self.max_size {
+            return None;
+        }
+        let mut text = Vec::with_capacity(usize::try_from(about.len()).ok()?);
+        file.take(self.max_size).read_to_end(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Keeps a text. Whoever reads meanwhile sees the old one or the new one; a crash may lose it.
+    ///
+    /// # Errors
+    /// When the key is none, or the file system says no.
+    pub fn save(&self, key: &str, text: &[u8]) -> io::Result<()> {
+        let path = self.file(key).ok_or_else(|| io::Error::other("that is no key"))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        if !path.exists() {
+            self.make_room();
+        }
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(text)?;
+        file.persist(&path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Removes the oldest files where there are too many.
+    fn make_room(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let mut files: Vec<_> = entries
+            .flatten()
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        files.sort();
+        let extra = (files.len() + 1).saturating_sub(self.max_files);
+        for (_, path) in files.iter().take(extra) {
+            // Somebody else may have been faster.
+            drop(fs::remove_file(path));
+        }
+    }
+
+    /// Keys are digests and nothing else, so that none leads out of the folder.
+    fn file(&self, key: &str) -> Option<PathBuf> {
+        let fits = !key.is_empty() && key.len() <= 128;
+        (fits && key.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+            .then(|| Path::new(&self.folder).join(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_by_its_key_and_is_nobody_elses() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        let cache = Cache::new(&inside, 10, 5);
+        assert_eq!(cache.load("k1"), None);
+        cache.save("k1", b"one").unwrap();
+        cache.save("k1", b"two").unwrap();
+        assert_eq!(cache.load("k1").as_deref(), Some(&b"two"[..]));
+        assert_eq!(cache.load("k2"), None);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&inside), mode(&inside.join("k1"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_read_and_what_is_no_key_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path(), 3, 5);
+        cache.save("k", b"four").unwrap();
+        assert_eq!(cache.load("k"), None);
+        for odd in ["", ".", "..", "a/b", "../x", "a b", &"k".repeat(129)] {
+            assert!(cache.save(odd, b"x").is_err() && cache.load(odd).is_none(), "{odd}");
+        }
+        fs::create_dir(folder.path().join("dir")).unwrap();
+        assert_eq!(cache.load("dir"), None);
+    }
+
+    #[test]
+    fn there_are_never_more_than_so_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path(), 10, 3);
+        for number in 0..10 {
+            cache.save(&format!("k{number}"), b"x").unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        assert!(cache.load("k9").is_some());
+    }
+}

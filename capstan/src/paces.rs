@@ -1,0 +1,35 @@
+//! How often servers are called, from the store.
+
+use std::collections::HashMap;
+
+use capstan_cli::host::{Paces, Setup};
+use capstan_hub::life::Usage;
+use capstan_hub::ports::{BoxFuture, Pace, UsageLog};
+use capstan_model::ServerName;
+use capstan_store::Database;
+
+use crate::host::LocalHost;
+use crate::tending::idle_rule;
+
+impl Paces for LocalHost {
+    fn paces<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
+        Box::pin(async move {
+            let store = Database::at(self.world.state().join("state.db"));
+            // A list of servers is worth having without it.
+            let rows = store.read(i64::MIN).await.unwrap_or_default();
+            let mut used: HashMap<ServerName, Usage> = HashMap::new();
+            for row in &rows {
+                used.entry(row.server.clone()).or_default().recall(row);
+            }
+            let servers = setup.loaded.config.servers.values();
+            let known =
+                servers.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
+            let pace = |(name, server): (&ServerName, &capstan_config::Server)| {
+                let calls_per_hour = used.get(name).map_or(0.0, Usage::calls_per_hour);
+                let stops_in = idle_rule(server.idle).timeout(calls_per_hour);
+                (name.clone(), Pace { calls_per_hour, stops_in })
+            };
+            known.map(pace).collect()
+        })
+    }
+}

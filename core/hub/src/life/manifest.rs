@@ -1,0 +1,150 @@
+//! What is remembered of a server over restarts, as a text that tells when it is not whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use capstan_wire::{Json, compose, object};
+use sha2::{Digest as _, Sha256};
+
+use crate::approvals::hex;
+use crate::ports::{About, Item, Listing};
+
+/// The first word of a text. Its number changes whenever texts are read differently.
+const HEAD: &str = "capstan-manifest-1";
+
+/// The largest text. Of a server that offers more nothing is remembered.
+const MAX_SIZE: usize = 8 * 1024 * 1024;
+
+/// Who a server was and what it offered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifest {
+    /// Who it was.
+    pub about: Arc<About>,
+    /// The lists that were read.
+    pub lists: HashMap<Listing, Arc<[Item]>>,
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// As a text; `None` when it would be too large.
+    pub fn to_text(&self) -> Option<Vec<u8>> {
+        let about = about_json(&self.about);
+        let lists: Vec<(Listing, Json)> = Listing::ALL
+            .into_iter()
+            .filter_map(|listing| {
+                let items = self.lists.get(&listing)?;
+                Some((listing, compose::array(items.iter().map(|item| &item.definition))))
+            })
+            .collect();
+        let mut members = vec![("about", &about)];
+        members.extend(lists.iter().map(|(listing, json)| (listing.member(), json)));
+        let body = compose::object(&members);
+        let sum = hex(&Sha256::digest(body.as_bytes()));
+        let mut text = format!("{HEAD} {sum}\n").into_bytes();
+        text.extend_from_slice(body.as_bytes());
+        (text.len() <= MAX_SIZE).then_some(text)
+    }
+
+    /// Reads a text; `None` when it is not whole, or of another version.
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        let end = text.iter().position(|byte| *byte == b'\n')?;
+        let (head, body) = text.split_at_checked(end)?;
+        let body = body.get(1..)?;
+        let sum = std::str::from_utf8(head).ok()?.strip_prefix(HEAD)?.strip_prefix(' ')?;
+        if text.len() > MAX_SIZE || hex(&Sha256::digest(body)) != sum {
+            return None;
+        }
+        let body = Json::parse(body.to_vec()).ok()?;
+        let about = Arc::new(about_of(&object::get(&body, "about")?));
+        let mut lists = HashMap::new();
+        for listing in Listing::ALL {
+            let Some(list) = object::get(&body, listing.member()) else { continue };
+            let items = object::items(&list).ok()?.into_iter();
+            let items: Option<Vec<Item>> = items
+                .map(|definition| {
+                    let name = object::get_string(&definition, listing.name_key())?;
+                    Some(Item { name, definition })
+                })
+                .collect();
+            lists.insert(listing, items?.into());
+        }
+        Some(Self { about, lists })
+    }
+}
+
+fn about_json(about: &About) -> Json {
+    let About { protocol, title, version, instructions, capabilities } = about;
+    let texts = [
+        ("protocol", Some(protocol)),
+        ("title", title.as_ref()),
+        ("version", version.as_ref()),
+        ("instructions", instructions.as_ref()),
+    ];
+    let texts = texts.into_iter().filter_map(|(key, text)| Some((key, compose::string(text?))));
+    let texts: Vec<(&str, Json)> = texts.collect();
+    let mut members: Vec<(&str, &Json)> = texts.iter().map(|(key, json)| (*key, json)).collect();
+    members.extend(capabilities.as_ref().map(|json| ("capabilities", json)));
+    compose::object(&members)
+}
+
+fn about_of(json: &Json) -> About {
+    About {
+        protocol: object::get_string(json, "protocol").unwrap_or_default(),
+        title: object::get_string(json, "title"),
+        version: object::get_string(json, "version"),
+        instructions: object::get_string(json, "instructions"),
+        capabilities: object::get(json, "capabilities"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let tool = Json::parse(r#"{"name":"a","x":1.00,"ü":[ 1e0 ]}"#).unwrap();
+        let template = Json::parse(r#"{"uriTemplate":"f://{x}","name":"n"}"#).unwrap();
+        let about = About {
+            protocol: "2025-11-25".to_owned(),
+            title: Some("T".to_owned()),
+            instructions: Some("Be kind.\n".to_owned()),
+            capabilities: Some(Json::parse(r#"{"tools":{ }}"#).unwrap()),
+            ..About::default()
+        };
+        let item = |name: &str, definition| Item { name: name.to_owned(), definition };
+        let lists = [
+            (Listing::Tools, [item("a", tool)].into()),
+            (Listing::Prompts, [].into()),
+            (Listing::Templates, [item("f://{x}", template)].into()),
+        ];
+        Manifest { about: Arc::new(about), lists: lists.into() }
+    }
+
+    #[test]
+    fn what_is_remembered_comes_back_byte_by_byte() {
+        let text = manifest().to_text().unwrap();
+        assert_eq!(Manifest::from_text(&text), Some(manifest()));
+        assert!(!manifest().lists.contains_key(&Listing::Resources));
+    }
+
+    #[test]
+    fn a_text_that_is_not_whole_is_none() {
+        let text = manifest().to_text().unwrap();
+        assert_eq!(Manifest::from_text(b""), None);
+        for at in 0..text.len() {
+            assert_eq!(Manifest::from_text(&text[..at]), None, "cut at {at}");
+            let mut bent = text.clone();
+            bent[at] ^= 1;
+            assert_eq!(Manifest::from_text(&bent), None, "bent at {at}");
+        }
+    }
+
+    #[test]
+    fn too_much_is_not_remembered() {
+        let definition = compose::object(&[("name", &compose::string(&"x".repeat(MAX_SIZE)))]);
+        let item = Item { name: String::new(), definition };
+        let lists = [(Listing::Tools, [item].into())];
+        assert_eq!(Manifest { lists: lists.into(), ..manifest() }.to_text(), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Looks after all servers: stops those that nobody uses, asks after those that are silent, and
+//! keeps how often each is called.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use capstan_model::ServerName;
+use tracing::warn;
+
+use super::tended::{Tended, Terms};
+use super::usage::{KEPT_HOURS, Usage};
+use crate::ports::{Backend, BoxFuture, Changes, Clock, Manifests, UsageLog, UsageRow};
+
+/// How often the servers are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// After so many looks, what was counted is kept.
+const LOOKS_A_SAVE: u32 = 300;
+
+const SECONDS_AN_HOUR: i64 = 3600;
+
+/// Runs something beside everything else.
+pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
+
+/// Looks after all servers of a hub.
+pub struct Tender {
+    pub(super) around: Around,
+    servers: Mutex<Vec<Weak<Tended>>>,
+    used: Mutex<HashMap<ServerName, Usage>>,
+    /// Up to when time has been counted.
+    counted: Mutex<Duration>,
+    closed: AtomicBool,
+}
+
+/// What a tender needs from outside.
+pub struct Around {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What servers offered.
+    pub manifests: Arc<dyn Manifests>,
+    /// How often they were called.
+    pub usage: Arc<dyn UsageLog>,
+    /// Who is told of lists that have changed.
+    pub changes: Arc<Changes>,
+    /// Runs things in the background.
+    pub spawn: Spawn,
+}
+
+// === impl Tender ===
+
+impl Tender {
+    /// Somebody to look after servers; nothing happens before [`Tender::tend`] runs.
+    pub fn new(around: Around) -> Arc<Self> {
+        let counted = Mutex::new(around.clock.monotonic());
+        let (servers, used) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { around, servers, used, counted, closed: AtomicBool::new(false) })
+    }
+
+    /// Takes a server into care: what is to be used in its place.
+    pub fn take(self: &Arc<Self>, server: Arc<dyn Backend>, terms: Terms) -> Arc<dyn Backend> {
+        lock(&self.used).entry(server.name().clone()).or_default();
+        let tended = Tended::new(server, terms, Arc::clone(self));
+        let mut servers = lock(&self.servers);
+        servers.retain(|known| known.strong_count() > 0);
+        servers.push(Arc::downgrade(&tended));
+        drop(servers);
+        tended
+    }
+
+    /// Looks after the servers until it is closed.
+    pub async fn tend(self: Arc<Self>) {
+        // The first moment belongs to those who ask what there is.
+        self.around.clock.sleep(LOOK).await;
+        self.recall().await;
+        let mut looks = 0_u32;
+        while !self.is_closed() {
+            self.around.clock.sleep(LOOK).await;
+            self.count_time();
+            let servers: Vec<_> = lock(&self.servers).iter().filter_map(Weak::upgrade).collect();
+            for server in &servers {
+                server.look();
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_A_SAVE) {
+                self.save().await;
+            }
+        }
+    }
+
+    /// Starts nothing any more, and keeps what was counted.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.save().await;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.around.clock.monotonic()
+    }
+
+    /// A server is called.
+    pub(super) fn called(&self, server: &ServerName) {
+        let hour = self.hour();
+        if let Some(usage) = lock(&self.used).get_mut(server) {
+            usage.call(hour);
+        }
+    }
+
+    /// How often a server is called.
+    pub(super) fn calls_per_hour(&self, server: &ServerName) -> f64 {
+        lock(&self.used).get(server).map_or(0.0, Usage::calls_per_hour)
+    }
+
+    /// What was counted before we were started.
+    async fn recall(&self) {
+        match self.around.usage.read(self.hour() - KEPT_HOURS).await {
+            Ok(rows) => {
+                let mut used = lock(&self.used);
+                for row in rows {
+                    // Of servers that are no longer there nothing is needed.
+                    if let Some(usage) = used.get_mut(&row.server) {
+                        usage.recall(&row);
+                    }
+                }
+            }
+            Err(error) => warn!(%error, cause = ?error.cause, "how servers were used is not known"),
+        }
+    }
+
+    async fn save(&self) {
+        self.count_time();
+        let rows: Vec<UsageRow> = {
+            let mut used = lock(&self.used);
+            used.iter_mut().flat_map(|(server, usage)| usage.take_unsaved(server)).collect()
+        };
+        if rows.is_empty() {
+            return;
+        }
+        // What cannot be kept counts only until we end; that is no reason to hold on to it.
+        if let Err(error) = self.around.usage.add(&rows, self.hour() - KEPT_HOURS).await {
+            warn!(%error, cause = ?error.cause, "how servers were used is not kept");
+        }
+    }
+
+    fn count_time(&self) {
+        let (now, hour) = (self.now(), self.hour());
+        let mut counted = lock(&self.counted);
+        let passed = now.saturating_sub(*counted);
+        *counted = now;
+        drop(counted);
+        lock(&self.used).values_mut().for_each(|usage| usage.pass(hour, passed));
+    }
+
+    fn hour(&self) -> i64 {
+        self.around.clock.now().as_second().div_euclid(SECONDS_AN_HOUR)
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,162 @@
+//! How often a server is called: calls by hour, over the time in which it could have been called.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use capstan_model::ServerName;
+
+use crate::ports::UsageRow;
+
+/// Hours that count for how often a server is called: the latest in which there was somebody to
+/// call it, so that a weekend makes nothing cold.
+const WINDOW: usize = 24;
+
+/// How many hours back anything is remembered.
+pub(super) const KEPT_HOURS: i64 = 7 * 24;
+
+/// So few calls say nothing about how often there are some.
+const TOO_FEW: u64 = 2;
+
+const HOUR: f64 = 3600.0;
+
+/// How a server was used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    hours: BTreeMap<i64, Hour>,
+    /// What is not kept yet.
+    unsaved: BTreeMap<i64, Hour>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Hour {
+    calls: u64,
+    time: Duration,
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// It was called.
+    pub fn call(&mut self, hour: i64) {
+        for hours in [&mut self.hours, &mut self.unsaved] {
+            let hour = hours.entry(hour).or_default();
+            hour.calls = hour.calls.saturating_add(1);
+        }
+    }
+
+    /// So much time has passed in which it could have been called.
+    pub fn pass(&mut self, hour: i64, time: Duration) {
+        for hours in [&mut self.hours, &mut self.unsaved] {
+            let hour = hours.entry(hour).or_default();
+            hour.time = hour.time.saturating_add(time);
+        }
+        self.hours.retain(|known, _| *known > hour.saturating_sub(KEPT_HOURS));
+    }
+
+    /// What was kept of it before.
+    pub fn recall(&mut self, row: &UsageRow) {
+        let hour = self.hours.entry(row.hour).or_default();
+        hour.calls = hour.calls.saturating_add(row.calls);
+        hour.time = hour.time.saturating_add(Duration::from_secs(row.seconds));
+    }
+
+    /// What is to be kept of it; whole seconds, the rest waits for more.
+    pub fn take_unsaved(&mut self, server: &ServerName) -> Vec<UsageRow> {
+        let mut rows = Vec::new();
+        for (number, hour) in &mut self.unsaved {
+            let (calls, seconds) = (hour.calls, hour.time.as_secs());
+            if calls > 0 || seconds > 0 {
+                rows.push(UsageRow { server: server.clone(), hour: *number, calls, seconds });
+            }
+            *hour = Hour { calls: 0, time: hour.time.saturating_sub(Duration::from_secs(seconds)) };
+        }
+        // Of an hour that is over nothing more can come.
+        while self.unsaved.len() > 1 {
+            self.unsaved.pop_first();
+        }
+        rows
+    }
+
+    /// Calls an hour.
+    pub fn calls_per_hour(&self) -> f64 {
+        let latest = self.hours.values().rev().take(WINDOW);
+        let (calls, time) = latest.fold((0_u64, Duration::ZERO), |(calls, time), hour| {
+            (calls.saturating_add(hour.calls), time.saturating_add(hour.time))
+        });
+        if calls < TOO_FEW {
+            return 0.0;
+        }
+        // What was called right after the start was not called a thousand times an hour.
+        let hours = time.max(Duration::from_secs(1)).as_secs_f64() / HOUR;
+        f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) / hours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn used(calls: u64, time: Duration) -> Usage {
+        let mut usage = Usage::default();
+        usage.pass(10, time);
+        for _ in 0..calls {
+            usage.call(10);
+        }
+        usage
+    }
+
+    #[test]
+    fn calls_count_by_the_time_in_which_there_could_have_been_some() {
+        for (calls, time, expected) in [
+            (21, HOUR, 21.0),
+            (20, HOUR, 20.0),
+            (5, HOUR, 5.0),
+            (4, HOUR, 4.0),
+            (10, HOUR / 2, 20.0),
+            (1, Duration::from_secs(1), 0.0),
+            (0, HOUR, 0.0),
+        ] {
+            let rate = used(calls, time).calls_per_hour();
+            assert!((rate - expected).abs() < 1e-9, "{calls} in {time:?}: {rate}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_after_a_restart_and_adds_up() {
+        let server: ServerName = "s".parse().unwrap();
+        let mut before = used(30, HOUR);
+        let rows = before.take_unsaved(&server);
+        assert_eq!(rows, [UsageRow { server: server.clone(), hour: 10, calls: 30, seconds: 3600 }]);
+        assert_eq!(before.take_unsaved(&server), []);
+        let mut after = used(0, HOUR);
+        for row in &rows {
+            after.recall(row);
+        }
+        assert!((after.calls_per_hour() - 15.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parts_of_seconds_are_not_lost() {
+        let server: ServerName = "s".parse().unwrap();
+        let mut usage = Usage::default();
+        let mut seconds = 0;
+        for _ in 0..4 {
+            usage.pass(10, Duration::from_millis(500));
+            seconds += usage.take_unsaved(&server).iter().map(|row| row.seconds).sum::<u64>();
+        }
+        assert_eq!(seconds, 2);
+    }
+
+    #[test]
+    fn old_hours_do_not_count_and_are_forgotten() {
+        let mut usage = used(1000, HOUR);
+        for hour in 11..=34 {
+            usage.pass(hour, HOUR);
+        }
+        assert!(usage.calls_per_hour() < 1e-9);
+        usage.pass(10 + KEPT_HOURS, HOUR);
+        assert!(!usage.hours.contains_key(&10) && usage.hours.len() < 30);
+    }
+}

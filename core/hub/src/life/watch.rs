@@ -1,0 +1,70 @@
+//! Looks at one server from time to time: is it still needed, is it still there?
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use tracing::{info, warn};
+
+use super::tended::{Tended, is_connected};
+use super::tender::lock;
+use crate::ports::Backend;
+
+/// For how long a server may be silent before it is asked whether it is still there.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// The same while somebody waits for it.
+const LONG_WAIT: Duration = Duration::from_secs(30);
+
+impl Tended {
+    /// Stops the server if nobody has needed it for long enough, and asks after it if it is silent.
+    pub(super) fn look(&self) {
+        if !is_connected(&self.server.state()) {
+            *lock(&self.silent) = None;
+            return;
+        }
+        let now = self.tender.now();
+        let timeout = self.timeout();
+        let mut holds = lock(&self.holds);
+        if let (Some(idle), Some(timeout)) = (holds.idle(now), timeout)
+            && idle >= timeout
+        {
+            // With the lock, so that nobody begins to need it meanwhile.
+            self.server.rest();
+            info!(server = %self.name(), ?idle, "stopped, because nobody uses it");
+            return;
+        }
+        let patience = if holds.in_flight() { LONG_WAIT } else { SILENCE };
+        let quiet = holds.quiet(now);
+        drop(holds);
+        let mut checked = lock(&self.checked);
+        if quiet >= patience && now.saturating_sub(*checked) >= patience {
+            *checked = now;
+            drop(checked);
+            self.in_background(|tended| async move { tended.ask_after().await }.boxed());
+        }
+    }
+
+    /// Asks whether the server is still there. One that nobody waits for and that does not answer
+    /// is let go, so that whoever comes next finds a new one; one that works for somebody may be
+    /// too busy to answer, and is only said to be.
+    async fn ask_after(&self) {
+        let answer = self.server.check().await;
+        let Err(error) = answer else {
+            *lock(&self.silent) = None;
+            return;
+        };
+        let mut holds = lock(&self.holds);
+        let now = self.tender.now();
+        // Something may have come meanwhile.
+        if holds.quiet(now) < LONG_WAIT.min(SILENCE) || !is_connected(&self.server.state()) {
+            return;
+        }
+        warn!(server = %self.name(), reason = ?error.to_string(), "it does not answer");
+        if holds.idle(now).is_some() {
+            self.server.rest();
+        } else {
+            drop(holds);
+            *lock(&self.silent) = Some(format!("it does not answer: {error}"));
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A server in care, with fakes for everything around it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use capstan_hub::catalog::Catalog;
+use capstan_hub::life::{Around, IdleRule, Start, Tender, Terms};
+use capstan_hub::pipeline::Ticket;
+use capstan_hub::ports::{
+    About, Approval, AuditLog, Backend, BoxFuture, Changes, Clock, Elicitation, Errand, Item,
+    Listener, Listing, Manifests, Notice, Operator, Question, Reply, StoreError, UsageLog,
+    UsageRow,
+};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates};
+use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
+use capstan_policy::{Pattern, Policy, Rule};
+use capstan_wire::{Json, compose};
+use futures::FutureExt;
+use futures::future::{pending, ready};
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// One who tends, a server, and what is kept over restarts.
+#[derive(Clone)]
+pub(crate) struct Care {
+    pub(crate) tender: Arc<Tender>,
+    pub(crate) server: Arc<Fake>,
+    pub(crate) manifests: Arc<Kept>,
+    pub(crate) usage: Arc<Log>,
+    told: Arc<Told>,
+}
+
+/// A server that does as it is told.
+#[derive(Default)]
+pub(crate) struct Fake {
+    pub(crate) tools: Mutex<Arc<[Item]>>,
+    /// How long a call takes.
+    pub(crate) takes: Mutex<Duration>,
+    pub(crate) answer: Mutex<String>,
+    /// Whether it does not say that it is there.
+    pub(crate) hangs: AtomicBool,
+    /// Whether it cannot be started.
+    pub(crate) broken: AtomicBool,
+    connected: AtomicBool,
+    starts: AtomicUsize,
+}
+
+/// The same under another name.
+struct Named(ServerName, Arc<Fake>);
+
+#[derive(Default)]
+pub(crate) struct Kept(pub(crate) Mutex<HashMap<String, Vec<u8>>>);
+
+#[derive(Default)]
+pub(crate) struct Log(pub(crate) Mutex<Vec<UsageRow>>);
+
+#[derive(Default)]
+struct Told(Mutex<Vec<Listing>>);
+
+/// The time of the runtime. Its wall clock starts at zero.
+struct Time(Instant);
+
+struct NoLog;
+
+struct Nobody;
+
+/// A fixed idle time.
+pub(crate) fn fixed(seconds: u64) -> IdleRule {
+    IdleRule::After(Duration::from_secs(seconds))
+}
+
+/// A list of tools of these names.
+pub(crate) fn items(names: &[&str]) -> Arc<[Item]> {
+    let item = |name: &&str| {
+        let definition = compose::object(&[("name", &compose::string(name))]);
+        Item { name: (*name).to_owned(), definition }
+    };
+    names.iter().map(item).collect()
+}
+
+// === impl Care ===
+
+impl Default for Care {
+    fn default() -> Self {
+        Self::with(Arc::default(), Arc::default())
+    }
+}
+
+impl Care {
+    fn with(manifests: Arc<Kept>, usage: Arc<Log>) -> Self {
+        let (told, changes) = (Arc::<Told>::default(), Arc::<Changes>::default());
+        changes.listen(Arc::clone(&told) as Arc<dyn Listener>);
+        let tender = Tender::new(Around {
+            clock: Arc::new(Time(Instant::now())),
+            manifests: Arc::clone(&manifests) as Arc<dyn Manifests>,
+            usage: Arc::clone(&usage) as Arc<dyn UsageLog>,
+            changes,
+            spawn: Arc::new(|task| drop(tokio::spawn(task))),
+        });
+        tokio::spawn(Arc::clone(&tender).tend());
+        let server = Fake {
+            tools: Mutex::new(items(&["do"])),
+            answer: Mutex::new(r#"{"content":[]}"#.to_owned()),
+            ..Fake::default()
+        };
+        Self { tender, server: Arc::new(server), manifests, usage, told }
+    }
+
+    /// Everything anew, but for what is kept.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::with(Arc::clone(&self.manifests), Arc::clone(&self.usage))
+    }
+
+    pub(crate) fn take(&self, name: &str, idle: IdleRule) -> Arc<dyn Backend> {
+        self.take_as(name, "key", idle, Start::Lazy)
+    }
+
+    pub(crate) fn take_as(
+        &self,
+        name: &str,
+        key: &str,
+        idle: IdleRule,
+        start: Start,
+    ) -> Arc<dyn Backend> {
+        let named = Named(name.parse().unwrap(), Arc::clone(&self.server));
+        self.tender.take(Arc::new(named), Terms { start, idle, key: Some(key.to_owned()) })
+    }
+
+    /// A server of its own in the same care.
+    pub(crate) fn other(&self, name: &str, idle: IdleRule) -> Arc<dyn Backend> {
+        let server = Fake { tools: Mutex::new(items(&["do"])), ..Fake::default() };
+        let named = Named(name.parse().unwrap(), Arc::new(server));
+        self.tender.take(Arc::new(named), Terms { start: Start::Lazy, idle, key: None })
+    }
+
+    /// Makes a call on the road.
+    pub(crate) async fn call(&self, server: &Arc<dyn Backend>) -> Result<(), CallError> {
+        let mut policy = Policy::default();
+        policy.permissions.global.allow = vec![Rule::new(Pattern::parse("*").unwrap(), "all")];
+        let hub = Hub {
+            backends: [(server.name().clone(), Arc::clone(server))].into_iter().collect(),
+            policy: Arc::new(policy),
+            audit: Arc::new(NoLog),
+            clock: Arc::new(Time(Instant::now())),
+            limits: Limits::default(),
+            rates: Rates::default(),
+            catalog: Catalog::default(),
+            open_questions: Arc::default(),
+            changes: Arc::default(),
+            approvals: Arc::default(),
+            pins: Arc::default(),
+        };
+        let name = format!("{}__do", server.name());
+        let call = Call::new(Caller::operator(Front::Cli), Target::tool(&name), None);
+        hub.call(&hub.session(), call, Arc::new(Nobody)).await.map(drop)
+    }
+
+    /// Lets what goes on in the background come to an end.
+    pub(crate) async fn settle(&self) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// The lists that were said to have changed.
+    pub(crate) fn told(&self) -> Vec<Listing> {
+        self.told.0.lock().unwrap().clone()
+    }
+}
+
+// === impl Fake ===
+
+impl Fake {
+    pub(crate) fn starts(&self) -> usize {
+        self.starts.load(Ordering::Relaxed)
+    }
+
+    fn connect(&self, server: &ServerName) -> Result<(), CallError> {
+        if self.broken.load(Ordering::Relaxed) {
+            let reason = "it ended".to_owned();
+            return Err(CallError::Unreachable { server: server.clone(), reason });
+        }
+        if !self.connected.swap(true, Ordering::Relaxed) {
+            self.starts.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+// === impl Named ===
+
+impl Backend for Named {
+    fn name(&self) -> &ServerName {
+        &self.0
+    }
+
+    fn state(&self) -> ServerState {
+        if self.1.connected.load(Ordering::Relaxed) {
+            ServerState::Connected
+        } else {
+            ServerState::Idle
+        }
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        async { self.1.connect(&self.0).map(|()| self.known().unwrap_or_default()) }.boxed()
+    }
+
+    fn known(&self) -> Option<Arc<About>> {
+        let capabilities = Json::parse(r#"{"tools":{}}"#).ok();
+        let about = About { capabilities, ..About::default() };
+        (self.1.starts() > 0).then(|| Arc::new(about))
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        async move {
+            self.1.connect(&self.0)?;
+            let tools = self.1.tools.lock().unwrap();
+            // Another object each time, as after a restart.
+            let listed = if listing == Listing::Tools { tools.to_vec() } else { Vec::new() };
+            Ok(listed.into())
+        }
+        .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a Ticket,
+        _: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async {
+            self.1.connect(&self.0)?;
+            let takes = *self.1.takes.lock().unwrap();
+            tokio::time::sleep(takes).await;
+            assert!(self.1.connected.load(Ordering::Relaxed), "it was stopped under a call");
+            let answer = self.1.answer.lock().unwrap().clone();
+            Ok(Answer(Json::parse(answer).unwrap()))
+        }
+        .boxed()
+    }
+
+    fn errand<'a>(
+        &'a self,
+        _: &'a Errand,
+        _: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        async { self.1.connect(&self.0).map(|()| Json::empty_object()) }.boxed()
+    }
+
+    fn rest(&self) {
+        self.1.connected.store(false, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        let limit = Duration::from_secs(5);
+        if !self.1.hangs.load(Ordering::Relaxed) {
+            return ready(Ok(())).boxed();
+        }
+        let server = self.0.clone();
+        ready(Err(CallError::TimedOut { server, limit, may_have_run: false })).boxed()
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+// === the rest of the world ===
+
+impl Manifests for Kept {
+    fn load(&self, key: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(key).cloned()
+    }
+
+    fn save(&self, key: &str, text: &[u8]) {
+        self.0.lock().unwrap().insert(key.to_owned(), text.to_vec());
+    }
+}
+
+impl UsageLog for Log {
+    fn read(&self, since: i64) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        let mut rows = self.0.lock().unwrap().clone();
+        rows.retain(|row| row.hour >= since);
+        ready(Ok(rows)).boxed()
+    }
+
+    fn add<'a>(&'a self, rows: &'a [UsageRow], _: i64) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.lock().unwrap().extend_from_slice(rows);
+        ready(Ok(())).boxed()
+    }
+}
+
+impl Listener for Told {
+    fn list_changed(&self, _: &ServerName, listing: Listing) {
+        self.0.lock().unwrap().push(listing);
+    }
+
+    fn resource_updated(&self, _: &ServerName, _: &Json) {}
+
+    fn told(&self, _: &ServerName, _: &str, _: Option<&Json>) {}
+}
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}
+
+impl AuditLog for NoLog {
+    fn record(&self, _: Entry) {}
+}
+
+impl Operator for Nobody {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        ready(Approval::No(Ground::Nobody)).boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        pending().boxed()
+    }
+
+    fn notice(&self, _: Notice) {}
+}
