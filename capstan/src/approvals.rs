@@ -12,7 +12,6 @@ use capstan_hub::Approvals;
 use capstan_hub::approvals::{OtherShells, Span, policy_version};
 use capstan_hub::ports::{BoxFuture, Clock, NewRule, NotSaved, RuleBook};
 use capstan_model::{ServerName, Verdict};
-use capstan_store::Database;
 
 use crate::host::{LocalHost, config_file};
 use crate::world::World;
@@ -45,7 +44,7 @@ pub(crate) fn at_the_gateway(
     // often at worst.
     let texts = shown.iter().flat_map(|one| [one.key.as_str(), one.value.as_str()]);
     let shells = OtherShells {
-        store: Arc::new(Database::at(world.state().join("state.db"))),
+        store: world.database(),
         clock: Arc::clone(clock),
         policy: policy_version(texts),
         wait: loaded.config.gateway.approval_wait,

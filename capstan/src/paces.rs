@@ -6,7 +6,6 @@ use capstan_cli::host::{Paces, Setup};
 use capstan_hub::life::Usage;
 use capstan_hub::ports::{BoxFuture, Pace, UsageLog};
 use capstan_model::ServerName;
-use capstan_store::Database;
 
 use crate::host::LocalHost;
 use crate::tending::idle_rule;
@@ -14,7 +13,7 @@ use crate::tending::idle_rule;
 impl Paces for LocalHost {
     fn paces<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
         Box::pin(async move {
-            let store = Database::at(self.world.state().join("state.db"));
+            let store = self.world.database();
             // A list of servers is worth having without it.
             let rows = store.read(i64::MIN).await.unwrap_or_default();
             let mut used: HashMap<ServerName, Usage> = HashMap::new();

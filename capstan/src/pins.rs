@@ -6,7 +6,6 @@ use capstan_config::{Config, Server};
 use capstan_hub::approvals::digest_of;
 use capstan_hub::ports::{Changes, Clock};
 use capstan_hub::{NewTools, PinRules, Pins};
-use capstan_store::Database;
 
 use crate::world::World;
 
@@ -17,7 +16,7 @@ pub(crate) fn of(
     clock: &Arc<dyn Clock>,
     changes: &Arc<Changes>,
 ) -> Pins {
-    let store = Arc::new(Database::at(world.state().join("state.db")));
+    let store = world.database();
     let whole = config.servers.values();
     let whole = whole.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
     let servers = whole.map(|(name, server)| (name.clone(), rules(server))).collect();

@@ -14,7 +14,6 @@ use capstan_hub::life::{Around, IdleRule, Spawn, Tender, Terms};
 use capstan_hub::ports::{Backend, Changes, Clock, Manifests};
 use capstan_model::Secret;
 use capstan_model::ServerState;
-use capstan_store::Database;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
@@ -62,7 +61,7 @@ impl Tending {
         let tender = Tender::new(Around {
             clock: Arc::clone(clock),
             manifests: Arc::new(Files(Cache::new(world.cache().join(FOLDER), MAX_SIZE, MAX_FILES))),
-            usage: Arc::new(Database::at(world.state().join("state.db"))),
+            usage: world.database(),
             changes: Arc::clone(changes),
             spawn,
         });

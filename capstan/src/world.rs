@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
+use capstan_store::Database;
 use etcetera::{BaseStrategy, choose_base_strategy};
 
 /// What makes a folder a project.
 const PROJECT_SIGNS: [&str; 3] = [".capstan", ".git", ".mcp.json"];
 
 /// What surrounds the program.
-#[derive(Debug)]
 pub(crate) struct World {
     variables: BTreeMap<String, String>,
     cwd: PathBuf,
@@ -20,6 +21,7 @@ pub(crate) struct World {
     state: PathBuf,
     cache: PathBuf,
     data: PathBuf,
+    database: OnceLock<Arc<Database>>,
 }
 
 // === impl World ===
@@ -48,6 +50,7 @@ impl World {
             state: own(state),
             cache: own(base.cache_dir()),
             data: own(base.data_dir()),
+            database: OnceLock::new(),
         })
     }
 
@@ -82,6 +85,12 @@ impl World {
     /// Our folder for what must be kept: the audit log and approvals.
     pub(crate) fn state(&self) -> &Path {
         &self.state
+    }
+
+    /// What must outlive us, in a database that is opened when something is asked of it: one for all.
+    pub(crate) fn database(&self) -> Arc<Database> {
+        let open = || Arc::new(Database::at(self.state.join("state.db")));
+        Arc::clone(self.database.get_or_init(open))
     }
 
     /// Our folder for what can be made again.

@@ -33,6 +33,9 @@ const MAX_BUNDLE: usize = 256 * 1024 * 1024;
 /// Most servers that are asked for on one page.
 const PAGE: u32 = 100;
 
+/// How often a registry may send us on.
+const MAX_REDIRECTS: usize = 3;
+
 /// Most pages that are looked at.
 const MAX_PAGES: usize = 5;
 
@@ -107,7 +110,7 @@ impl Registry {
         }
         let client = Client::builder()
             .user_agent(concat!("capstan/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::limited(3))
+            .redirect(reqwest::redirect::Policy::custom(follow))
             .build()
             .map_err(|error| RegistryError::Unreachable(base.clone(), error))?;
         Ok(Self { base, client })
@@ -223,6 +226,19 @@ impl Registry {
             bytes.extend_from_slice(&piece);
         }
         Ok(bytes)
+    }
+}
+
+/// Bundles are often kept elsewhere; what is fetched must have its digest. Nobody is sent from an
+/// address that is encrypted to one that is not.
+fn follow(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
+    let was_safe = attempt.previous().iter().any(|url| url.scheme() == "https");
+    if attempt.previous().len() > MAX_REDIRECTS {
+        attempt.error("too many redirects")
+    } else if was_safe && attempt.url().scheme() != "https" {
+        attempt.error("a redirect to an address that is not encrypted")
+    } else {
+        attempt.follow()
     }
 }
 
