@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::ServerName;
+use capstan_model::mask::mask_prose;
 use tokio::io::AsyncRead;
 use tracing::info;
 
@@ -66,7 +67,9 @@ impl Ring {
     ) {
         let mut lines = Lines::new(stream, MAX_READ);
         while let Ok(Some(line)) = lines.next_cut().await {
-            let mut line = masker.mask(&String::from_utf8_lossy(&line));
+            let line = masker.mask(&String::from_utf8_lossy(&line));
+            // Whatever else looks like a secret: clients may be told a server's last words.
+            let mut line = mask_prose(&line).into_owned();
             line.truncate(line.floor_char_boundary(MAX_KEPT));
             info!(target: "capstan::stderr", %server, "{}", visible(&line));
             self.push(line);
@@ -105,6 +108,15 @@ mod tests {
         assert_eq!(lines.len(), KEPT);
         assert_eq!(lines.first().map(String::as_str), Some("line 100 ***"));
         assert_eq!(ring.last().as_deref(), Some("line 299 ***"));
+    }
+
+    #[tokio::test]
+    async fn tokens_that_nobody_has_declared_are_masked_too() {
+        let ring = Ring::default();
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        fill(&ring, &format!("boom token {token} and more")).await;
+        let last = ring.last().unwrap();
+        assert!(!last.contains(&token) && last.contains("boom"), "{last}");
     }
 
     #[tokio::test]

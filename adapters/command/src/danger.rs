@@ -108,8 +108,8 @@ const RUNNERS: &[&str] = &[
 /// The same, of one program: its configuration names programs that it runs.
 const RUNNERS_OF: &[(&str, &[&str])] = &[("git", &["config", "credential"])];
 
-/// Switches that let the configuration of a place run programs.
-const SWITCHES: &[&str] = &["ext-diff", "textconv", "use-askpass"];
+/// Switches that let the configuration of a place run programs, or lead out of it.
+const SWITCHES: &[&str] = &["ext-diff", "no-index", "textconv", "use-askpass"];
 
 /// The flags that all subcommands share and that are offered nevertheless. The others say with
 /// which server, as whom and with which credentials a program works, which is not for callers.

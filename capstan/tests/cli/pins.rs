@@ -73,20 +73,24 @@ fn a_changed_tool_is_refused_until_it_is_approved() {
 }
 
 #[test]
-fn a_new_tool_is_asked_about_and_a_yes_approves_it() {
+fn a_new_tool_is_asked_about_until_it_is_approved() {
     let world = world("");
     ends_with(run(&world, "tools s"), 0);
     becomes(&world, "post", "Lists posts.");
     assert_eq!(unapproved(&world), ["post new"]);
     says(&ends_with(run(&world, "tools s"), 0).stdout, "post");
     // Nobody is there to say yes.
-    ends_with(run(&world, "call s__post --ask"), 6);
+    let refused = ends_with(run(&world, "call s__post --ask"), 6);
+    says(&refused.stderr, "approve it: `capstan pins s --approve`");
     assert_eq!(unapproved(&world), ["post new"]);
 
     ends_with(run(&world, "call s__post"), 0);
     let entry = last_entry(&world);
     assert_eq!(json!([entry["verdict"], entry["approval"]]), json!(["ask", "by_hand"]));
-    assert_eq!(unapproved(&world), [""; 0]);
+    // Whoever types a call has not looked at what the tool says of itself.
+    assert_eq!(unapproved(&world), ["post new"]);
+    let approved = ends_with(run(&world, "pins s --approve"), 0);
+    says(&approved.stdout, "+  Lists posts.");
     ends_with(run(&world, "call s__post --ask"), 0);
 }
 

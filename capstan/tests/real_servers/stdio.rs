@@ -82,6 +82,7 @@ fn what_everything_refuses_is_told_with_a_code() {
 #[test]
 fn everything_sees_the_project_and_none_of_our_secrets() {
     let world = everything("env = { DECLARED = \"yes\" }");
+    world.write("project/.git/HEAD", "");
     let roots = call(&world, "get-roots-list", &json!({})).ok();
     assert!(roots.contains(&format!("URI: file://{}", world.project().display())), "{roots}");
 

@@ -309,7 +309,10 @@ impl CallError {
 /// What would let a call run that nobody said yes to.
 fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
     // A rule that asks goes before one that allows.
-    let always = if rule.contains("ask:") {
+    let always = if let Some((server, _)) = rule.split_once(": a new tool") {
+        let server = server.trim_start_matches("servers.");
+        format!("to allow it without asking, approve it: `capstan pins {server} --approve`")
+    } else if rule.contains("ask:") {
         format!("to allow `{item}` without asking, change the rule `{rule}`")
     } else {
         format!("to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`")

@@ -67,7 +67,9 @@ impl Gateway {
         caller: &Caller,
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
-        let (hub, all) = (self.hub(), self.built(view, listing).await?);
+        // One hub for both: what was made under one is not looked at under another.
+        let hub = self.hub();
+        let all = self.built_in(&hub, view, listing).await?;
         if !hub.policy.binds(caller) {
             return Ok(all);
         }

@@ -206,14 +206,17 @@ impl Listener for Gateway {
             let shown = compose::string(shown);
             object::with_member(&params, "uri", &shown).unwrap_or_else(|_| params.clone())
         };
+        // Rules may have changed since somebody subscribed.
+        let hub = self.hub();
+        let may = |caller: &Caller| hub.shows_resource(caller, server, &uri);
         for client in self.audience.connected() {
-            if let Some(shown) = client.subscribed(server, &uri) {
+            if let Some(shown) = client.subscribed(server, &uri).filter(|_| may(&client.caller)) {
                 client.tell(compose::notification(METHOD, Some(&named(&shown))).into());
             }
         }
         let key = (server.clone(), uri.clone());
         for listen in self.audience.listening() {
-            if let Some(shown) = listen.resources.get(&key) {
+            if let Some(shown) = listen.resources.get(&key).filter(|_| may(&listen.caller)) {
                 listen.tell(METHOD, &named(shown));
             }
         }
@@ -271,16 +274,18 @@ impl Audience {
         clients.chain(listens).collect()
     }
 
-    /// The resources that somebody wants to hear of, with one who does.
-    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Arc<Caller>> {
-        let mut wanted = HashMap::new();
+    /// The resources that somebody wants to hear of, with those who do.
+    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
+        let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
         for client in self.connected() {
-            let caller = &client.caller;
-            wanted.extend(client.subscriptions().into_iter().map(|one| (one, Arc::clone(caller))));
+            for one in client.subscriptions() {
+                wanted.entry(one).or_default().push(Arc::clone(&client.caller));
+            }
         }
         for listen in self.listening() {
-            let caller = &listen.caller;
-            wanted.extend(listen.resources.into_keys().map(|one| (one, Arc::clone(caller))));
+            for one in listen.resources.into_keys() {
+                wanted.entry(one).or_default().push(Arc::clone(&listen.caller));
+            }
         }
         wanted
     }

@@ -77,17 +77,26 @@ impl Gateway {
         view: &View,
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
-        let hub = self.hub();
+        self.built_in(&self.hub(), view, listing).await
+    }
+
+    /// The same, of this hub.
+    pub(crate) async fn built_in(
+        self: &Arc<Self>,
+        hub: &Hub,
+        view: &View,
+        listing: Listing,
+    ) -> Result<Arc<Built>, Fault> {
         let gathered = match view {
-            View::All => self.gather_all(&hub, listing).await,
-            View::One(server) => gather_one(&hub, server, listing).await?,
+            View::All => self.gather_all(hub, listing).await,
+            View::One(server) => gather_one(hub, server, listing).await?,
         };
         let key = (view.clone(), listing);
         let known = self.lists.built().get(&key).cloned();
-        if let Some(known) = known.as_ref().filter(|known| known.is_of(&hub, &gathered)) {
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(hub, &gathered)) {
             return Ok(Arc::clone(known));
         }
-        let built = Arc::new(build(&hub, view, listing, &gathered, &Caller::anonymous()));
+        let built = Arc::new(build(hub, view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
         if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
             // By whoever sees it first, so that nobody can see it and keep it from the others.

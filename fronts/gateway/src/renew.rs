@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use capstan_hub::Hub;
 use capstan_hub::ports::{Errand, Listing};
-use capstan_hub::{Call, Hub};
-use capstan_model::{Caller, ItemId, Kind, ServerName, Target, Verdict};
+use capstan_model::{Caller, ServerName};
 
 use crate::built::Built;
 use crate::client::View;
@@ -86,19 +86,14 @@ impl Gateway {
 
     /// Asks servers that are others now to tell of what clients want to hear of.
     fn watch_again(self: &Arc<Self>, hub: &Arc<Hub>, changed: &HashSet<ServerName>) {
-        for ((server, uri), caller) in self.audience.wanted() {
-            if !changed.contains(&server) || !hub.backends.contains_key(&server) {
+        for ((server, uri), callers) in self.audience.wanted() {
+            // What the rules forbid to everybody by now does not go on.
+            let is_wanted = callers.iter().any(|caller| hub.shows_resource(caller, &server, &uri));
+            if !changed.contains(&server) || !hub.backends.contains_key(&server) || !is_wanted {
                 continue;
             }
             let hub = Arc::clone(hub);
             tokio::spawn(async move {
-                // It was admitted before; what the rules forbid by now does not go on.
-                let id = ItemId { server: server.clone(), item: uri.clone() };
-                let call = Call::new(caller, Target::exact(Kind::Resource, id), None);
-                let ruled = hub.explain(call).await;
-                if !ruled.is_ok_and(|told| told.ruling.verdict != Verdict::Deny) {
-                    return;
-                }
                 if let Err(error) = hub.own_errand(&server, &Errand::Subscribe(uri)).await {
                     tracing::debug!(%server, %error, "a subscription does not go on");
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::Errand;
-use capstan_hub::{Asks, Attempt, Call};
+use capstan_hub::{Asks, Attempt, Call, Hub};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use tokio::sync::OwnedMutexGuard;
 
@@ -46,7 +46,8 @@ impl Gateway {
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
-            let wanting = self.start_watching(&mut attempt, client, (call, asks), &id).await;
+            let begun = (&*hub, &mut attempt);
+            let wanting = self.start_watching(begun, client, (call, asks), &id).await;
             wanting.map(|wanting| (id, wanting))
         } else {
             let (kind, name) = (Kind::Resource, uri.to_owned());
@@ -60,7 +61,7 @@ impl Gateway {
     /// held what this gives back.
     async fn start_watching(
         self: &Arc<Self>,
-        attempt: &mut Attempt<'_>,
+        (hub, attempt): (&Hub, &mut Attempt<'_>),
         client: &Client,
         (call, asks): (Call, Asks),
         id: &ItemId,
@@ -69,7 +70,8 @@ impl Gateway {
         let admitted = attempt.admit(&client.session, call, id, asks).await?;
         let wanting = Wanting::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
-        let done = self.hub().errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
+        // At the hub that has decided about it.
+        let done = hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
         drop(turn);
         done.map(|_| wanting)
     }

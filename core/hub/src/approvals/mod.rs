@@ -98,14 +98,15 @@ impl Approvals {
         Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
     }
 
-    /// These take the place of others: questions that lie open there lie open here, and what was
-    /// said yes to holds on if the policy is still the same.
+    /// These take the place of others: if the policy is still the same, questions that lie open there
+    /// lie open here, and what was said yes to holds on.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         if let (Some(others), Some(known)) = (&mut self.others, &before.others) {
-            others.desk = Arc::clone(&known.desk);
             others.shells.store = Arc::clone(&known.shells.store);
+            // Under another policy nobody can say yes to what was asked under the one before.
             if others.shells.policy == known.shells.policy {
+                others.desk = Arc::clone(&known.desk);
                 self.saved = Arc::clone(&before.saved);
             }
         }

@@ -41,6 +41,7 @@ use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Verdict
 use capstan_policy::{Arguments, Asked};
 use capstan_wire::Json;
 
+use crate::Standing;
 use crate::hub::Hub;
 use crate::pipeline::fallback;
 use crate::ports::{Item, Listing};
@@ -192,6 +193,12 @@ impl Hub {
         }
     }
 
+    /// Whether `caller` could be permitted to read a resource.
+    pub fn shows_resource(&self, caller: &Caller, server: &ServerName, uri: &str) -> bool {
+        let id = ItemId { server: server.clone(), item: uri.to_owned() };
+        self.could_permit(&id, Kind::Resource, Effect::Read, caller)
+    }
+
     /// Whether `caller` could be permitted to use an item, with the right arguments.
     pub(crate) fn could_permit(
         &self,
@@ -209,7 +216,11 @@ impl Hub {
             fallback: fallback(caller.front),
             caller,
         };
-        let ruling = self.pins.tighten(id, kind, self.policy.decide(&asked));
+        let standing = match kind {
+            Kind::Tool => self.pins.standing(id),
+            Kind::Resource | Kind::Prompt => Standing::Approved,
+        };
+        let ruling = self.pins.tighten(id, standing, self.policy.decide(&asked));
         ruling.verdict != Verdict::Deny
     }
 }

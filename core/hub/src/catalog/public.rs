@@ -8,10 +8,12 @@ use futures::StreamExt;
 use futures::stream::FuturesOrdered;
 
 use super::naming::Alphabet;
+use crate::Standing;
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
 
-/// The item that goes by this name, with what its server says of it.
+/// The item that goes by this name, with what its server says of it and how that stands to what was
+/// approved.
 ///
 /// Asks only servers that may have such a name, all at once, and takes the first in the order of
 /// the configuration that does.
@@ -23,7 +25,7 @@ pub(crate) async fn find_public(
     hub: &Hub,
     caller: &Caller,
     target: &Target,
-) -> Result<Option<(ItemId, Json)>, CallError> {
+) -> Result<Option<(ItemId, Json, Standing)>, CallError> {
     let listing = match (target.kind, &target.server) {
         (Kind::Tool, None) => Listing::Tools,
         (Kind::Prompt, None) => Listing::Prompts,
@@ -67,11 +69,12 @@ async fn current(
     hub: &Hub,
     listing: Listing,
     (id, _): (ItemId, Json),
-) -> Result<Option<(ItemId, Json)>, CallError> {
+) -> Result<Option<(ItemId, Json, Standing)>, CallError> {
     let Some(backend) = hub.backends.get(&id.server) else { return Ok(None) };
-    let items = hub.current(backend, listing).await?;
+    let (items, odd) = hub.judged(backend, listing).await?;
     let item = items.iter().find(|item| item.name == id.item);
-    Ok(item.map(|item| (id, item.definition.clone())))
+    let standing = Standing::of(&odd, &id.item);
+    Ok(item.map(|item| (id, item.definition.clone(), standing)))
 }
 
 fn look(

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_model::{By, CallError, ItemId, Kind, Ruling, ServerName, Trust, Verdict};
+use capstan_model::{By, CallError, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
 use tracing::{info, warn};
 
@@ -91,12 +91,17 @@ struct Kept {
     changes: Arc<Changes>,
 }
 
-/// A list, and the tools in it that are not what was approved.
+/// The tools of a list that are not what was approved.
+pub(crate) type Odd = HashMap<String, Standing>;
+
+/// A list, and how its tools stand.
 #[derive(Clone)]
 struct Seen {
     items: Arc<[Item]>,
-    odd: HashMap<String, Standing>,
+    odd: Arc<Odd>,
     at: Duration,
+    /// Whether it could be compared.
+    compared: bool,
 }
 
 // === impl Pins ===
@@ -114,40 +119,55 @@ impl Pins {
         Self { kept, servers, ..Self::default() }
     }
 
-    /// Compares a list with what was approved, unless that was done just now.
+    /// Compares a list with what was approved, unless that was done just now; how its tools stand.
     ///
-    /// Where nothing can be looked up, that is told, and every tool counts as approved: a broken
-    /// disk is not the server's doing.
-    pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) {
-        let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else { return };
+    /// Where nothing can be looked up, that is told, what was known stays, and it is tried again: a
+    /// broken disk is not the server's doing.
+    pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+        let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
+            return Arc::default();
+        };
         let now = kept.clock.monotonic();
-        let is_fresh = |seen: &Seen| {
-            let recent = now.saturating_sub(seen.at) < LOOK_AGAIN;
-            Arc::ptr_eq(&seen.items, items) && (seen.odd.is_empty() || recent)
-        };
-        if self.lock().get(server).is_some_and(is_fresh) {
-            return;
+        let before = self.lock().get(server).cloned();
+        if let Some(seen) = before.as_ref().filter(|seen| seen.is_fresh(items, now)) {
+            return Arc::clone(&seen.odd);
         }
-        let odd = match kept.compare(server, rules, items).await {
-            Ok(odd) => odd,
-            Err(error) => {
-                say_broken(server, &error);
-                HashMap::new()
+        let (odd, compared) = kept.judge(server, rules, items, before.as_ref()).await;
+        let seen = Seen { items: Arc::clone(items), odd: Arc::new(odd), at: now, compared };
+        let odd = Arc::clone(&seen.odd);
+        let before = self.lock().insert(server.clone(), seen).map(|before| before.odd);
+        self.tell(server, before, &odd);
+        odd
+    }
+
+    /// Looks again at the servers some of whose tools are not approved, or could not be compared.
+    pub async fn look_again(&self) {
+        for (server, seen) in self.unsettled() {
+            let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(&server)) else { return };
+            let now = kept.clock.monotonic();
+            if seen.is_fresh(&seen.items, now) {
+                continue;
             }
-        };
-        let seen = Seen { items: Arc::clone(items), odd, at: now };
-        let before = self.lock().insert(server.clone(), seen.clone()).map(|before| before.odd);
-        tell(server, before.as_ref(), &seen.odd);
-        if before.is_some_and(|before| before != seen.odd) {
-            self.version.fetch_add(1, Ordering::AcqRel);
-            kept.changes.list_changed(server, Listing::Tools);
+            let (odd, compared) = kept.judge(&server, rules, &seen.items, Some(&seen)).await;
+            let (odd, items) = (Arc::new(odd), seen.items);
+            let before = match self.lock().get_mut(&server) {
+                // Meanwhile there may be another list, which somebody else has looked at.
+                Some(known) if Arc::ptr_eq(&known.items, &items) => {
+                    (known.at, known.compared) = (now, compared);
+                    std::mem::replace(&mut known.odd, Arc::clone(&odd))
+                }
+                Some(_) | None => continue,
+            };
+            self.tell(&server, Some(before), &odd);
         }
     }
 
-    /// Looks again at the servers some of whose tools are not approved.
-    pub async fn look_again(&self) {
-        for (server, seen) in self.unapproved() {
-            self.look_at(&server, &seen.items).await;
+    /// Tells of tools that stand otherwise than before.
+    fn tell(&self, server: &ServerName, before: Option<Arc<Odd>>, odd: &Odd) {
+        tell(server, before.as_deref(), odd);
+        if let (Some(kept), true) = (&self.kept, before.is_some_and(|before| *before != *odd)) {
+            self.version.fetch_add(1, Ordering::AcqRel);
+            kept.changes.list_changed(server, Listing::Tools);
         }
     }
 
@@ -156,15 +176,15 @@ impl Pins {
         self.version.load(Ordering::Acquire)
     }
 
-    /// How a tool stands to what was approved.
+    /// How a tool stands to what was approved, by the list that was looked at last.
     pub fn standing(&self, id: &ItemId) -> Standing {
         let odd = self.lock().get(&id.server).and_then(|seen| seen.odd.get(&id.item).copied());
         odd.unwrap_or(Standing::Approved)
     }
 
-    /// What is ruled on an item when its definition is looked at, too.
-    pub(crate) fn tighten(&self, id: &ItemId, kind: Kind, ruling: Ruling) -> Ruling {
-        match (self.rule_on(id, kind), ruling.verdict) {
+    /// What is ruled on an item when it is looked at how its definition stands, too.
+    pub(crate) fn tighten(&self, id: &ItemId, standing: Standing, ruling: Ruling) -> Ruling {
+        match (self.rule_on(id, standing), ruling.verdict) {
             (None, _) | (Some(_), Verdict::Deny) => ruling,
             // Also in the place of another question: one yes to this one approves the tool.
             (Some(by_pins), Verdict::Allow | Verdict::Ask) => by_pins,
@@ -175,23 +195,20 @@ impl Pins {
     pub(crate) fn explain(
         &self,
         id: &ItemId,
-        kind: Kind,
+        standing: Standing,
         ruling: Ruling,
     ) -> (Ruling, Option<Step>) {
-        let step = self.rule_on(id, kind).map(|by_pins| Step {
+        let step = self.rule_on(id, standing).map(|by_pins| Step {
             engine: "pins",
             rule: by_pins.rule,
             verdict: Some(by_pins.verdict),
         });
-        (self.tighten(id, kind, ruling), step)
+        (self.tighten(id, standing, ruling), step)
     }
 
     /// What is said of an item by how its definition stands; nothing when it is approved.
-    fn rule_on(&self, id: &ItemId, kind: Kind) -> Option<Ruling> {
-        if kind != Kind::Tool {
-            return None;
-        }
-        let (server, standing) = (&id.server, self.standing(id));
+    fn rule_on(&self, id: &ItemId, standing: Standing) -> Option<Ruling> {
+        let server = &id.server;
         let refuses_new =
             self.servers.get(server).is_some_and(|rules| rules.new_tools == NewTools::Refuse);
         let (verdict, why) = match standing {
@@ -243,22 +260,39 @@ impl Pins {
         let pins = pins(items);
         kept.store.approve(&rules.owner(server), &pins).await?;
         if let Some(seen) = self.lock().get_mut(server) {
-            for pin in &pins {
-                seen.odd.remove(&pin.tool);
-            }
+            // What was approved may by now be something else again.
+            let is_same = |item: &Item| pins.contains(&pin(item));
+            let same = seen.items.iter().filter(|item| seen.odd.contains_key(&item.name));
+            let same: Vec<&Item> = same.filter(|item| is_same(item)).collect();
+            let mut odd = Odd::clone(&seen.odd);
+            odd.retain(|name, standing| {
+                *standing == Standing::Unexpected || same.iter().all(|item| item.name != *name)
+            });
+            seen.odd = Arc::new(odd);
         }
         Ok(())
     }
 
-    /// The servers some of whose tools are not approved.
-    fn unapproved(&self) -> Vec<(ServerName, Seen)> {
+    /// The servers some of whose tools are not approved, or could not be compared.
+    fn unsettled(&self) -> Vec<(ServerName, Seen)> {
         let mut seen = self.lock().clone();
-        seen.retain(|_, seen| !seen.odd.is_empty());
+        seen.retain(|_, seen| !(seen.compared && seen.odd.is_empty()));
         seen.into_iter().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// Whether nothing has to be looked up for this list.
+    fn is_fresh(&self, items: &Arc<[Item]>, now: Duration) -> bool {
+        let is_settled = self.compared && self.odd.is_empty();
+        let recent = now.saturating_sub(self.at) < LOOK_AGAIN;
+        Arc::ptr_eq(&self.items, items) && (is_settled || recent)
     }
 }
 
@@ -269,11 +303,15 @@ impl PinRules {
         PinOwner { server: server.clone(), identity: self.identity.clone() }
     }
 
+    /// Whether the configuration lets the server have this tool.
+    fn expects(&self, tool: &String) -> bool {
+        let is_expected = self.expected.as_ref().is_none_or(|expected| expected.contains(tool));
+        is_expected || self.trust == Trust::Trusted
+    }
+
     fn standing(&self, now: &Pin, before: Option<&Pin>) -> Standing {
-        let is_expected =
-            self.expected.as_ref().is_none_or(|expected| expected.contains(&now.tool));
         match before {
-            _ if !is_expected && self.trust != Trust::Trusted => Standing::Unexpected,
+            _ if !self.expects(&now.tool) => Standing::Unexpected,
             None => Standing::New,
             Some(before) if before.fingerprint != now.fingerprint => Standing::Changed,
             Some(_) => Standing::Approved,
@@ -284,6 +322,11 @@ impl PinRules {
 // === impl Standing ===
 
 impl Standing {
+    /// How a tool stands where these are not what was approved.
+    pub(crate) fn of(odd: &Odd, tool: &str) -> Self {
+        odd.get(tool).copied().unwrap_or(Self::Approved)
+    }
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -298,6 +341,29 @@ impl Standing {
 // === impl Kept ===
 
 impl Kept {
+    /// How the tools of a list stand, and whether that could be looked up.
+    async fn judge(
+        &self,
+        server: &ServerName,
+        rules: &PinRules,
+        items: &[Item],
+        before: Option<&Seen>,
+    ) -> (Odd, bool) {
+        match self.compare(server, rules, items).await {
+            Ok(odd) => (odd, true),
+            Err(error) => {
+                if before.is_none_or(|before| before.compared) {
+                    say_broken(server, &error);
+                }
+                // What the configuration says holds all the same.
+                let mut odd = before.map(|before| Odd::clone(&before.odd)).unwrap_or_default();
+                let unexpected = pins(items).into_iter().filter(|pin| !rules.expects(&pin.tool));
+                odd.extend(unexpected.map(|pin| (pin.tool, Standing::Unexpected)));
+                (odd, false)
+            }
+        }
+    }
+
     /// The tools of a list that are not what was approved. A server that was never seen is approved
     /// as it is; so is whatever a trusted one changes.
     async fn compare(
@@ -305,7 +371,7 @@ impl Kept {
         server: &ServerName,
         rules: &PinRules,
         items: &[Item],
-    ) -> Result<HashMap<String, Standing>, StoreError> {
+    ) -> Result<Odd, StoreError> {
         let owner = rules.owner(server);
         let pins = pins(items);
         let mut approved = self.store.pins(&owner).await?;
@@ -317,7 +383,7 @@ impl Kept {
         let approved = approved.unwrap_or_default();
         let approved: HashMap<&str, &Pin> =
             approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
-        let mut odd = HashMap::new();
+        let mut odd = Odd::new();
         for pin in &pins {
             match rules.standing(pin, approved.get(pin.tool.as_str()).copied()) {
                 Standing::Approved => {}
@@ -335,7 +401,7 @@ impl Kept {
             info!(%server, tool = ?pin.tool, "a trusted server has changed a tool");
         }
         self.store.approve(&owner, &new).await?;
-        Ok(HashMap::new())
+        Ok(Odd::new())
     }
 }
 
@@ -358,24 +424,35 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
-        let items = backend.current(listing).await?;
-        self.compare(backend, listing, &items).await;
-        Ok(items)
+        self.judged(backend, listing).await.map(|(items, _)| items)
     }
 
-    async fn compare(&self, backend: &Arc<dyn Backend>, listing: Listing, items: &Arc<[Item]>) {
-        if listing == Listing::Tools {
-            self.pins.look_at(backend.name(), items).await;
+    /// The same, with how its tools stand to what was approved.
+    pub(crate) async fn judged(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
+        let items = backend.current(listing).await?;
+        let odd = self.compare(backend, listing, &items).await;
+        Ok((items, odd))
+    }
+
+    async fn compare(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+        items: &Arc<[Item]>,
+    ) -> Arc<Odd> {
+        match listing {
+            Listing::Tools => self.pins.look_at(backend.name(), items).await,
+            Listing::Prompts | Listing::Resources | Listing::Templates => Arc::default(),
         }
     }
 }
 
 /// Tells of tools that are not what was approved, when that is news.
-fn tell(
-    server: &ServerName,
-    before: Option<&HashMap<String, Standing>>,
-    odd: &HashMap<String, Standing>,
-) {
+fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     if odd.is_empty() || before == Some(odd) {
         return;
     }

@@ -1,6 +1,7 @@
 //! What pins say of lists that come one after the other.
 
 use std::future::ready;
+use std::sync::atomic::AtomicBool;
 
 use capstan_wire::Json;
 use jiff::Timestamp;
@@ -8,9 +9,9 @@ use jiff::Timestamp;
 use super::*;
 use crate::ports::BoxFuture;
 
-/// Keeps definitions in memory; broken when it has no memory.
+/// Keeps definitions in memory; broken when it has no memory, or when it is told to be.
 #[derive(Default)]
-struct Memory(Option<Mutex<HashMap<String, Vec<Pin>>>>);
+struct Memory(Option<Mutex<HashMap<String, Vec<Pin>>>>, AtomicBool);
 
 /// Goes forward when it is told to.
 #[derive(Default)]
@@ -18,7 +19,7 @@ struct Hand(Mutex<Duration>);
 
 impl Memory {
     fn whole() -> Arc<Self> {
-        Arc::new(Self(Some(Mutex::default())))
+        Arc::new(Self(Some(Mutex::default()), AtomicBool::new(false)))
     }
 
     fn with<T>(
@@ -28,9 +29,10 @@ impl Memory {
     where
         T: Send + 'static,
     {
+        let is_broken = self.1.load(Ordering::Acquire);
         let done = match &self.0 {
-            Some(memory) => Ok(act(&mut memory.lock().unwrap())),
-            None => Err(StoreError { what: "broken".to_owned(), cause: None }),
+            Some(memory) if !is_broken => Ok(act(&mut memory.lock().unwrap())),
+            Some(_) | None => Err(StoreError { what: "broken".to_owned(), cause: None }),
         };
         Box::pin(ready(done))
     }
@@ -119,7 +121,7 @@ async fn verdicts(rules: PinRules, before: &[(&str, &str)], now: &[(&str, &str)]
     let verdict = |(name, _): &(&str, &str)| {
         let allow = Ruling { verdict: Verdict::Allow, rule: "x".to_owned(), by: By::Default };
         let id = ItemId { server: server(), item: (*name).to_owned() };
-        pins.tighten(&id, Kind::Tool, allow).verdict.as_str()
+        pins.tighten(&id, pins.standing(&id), allow).verdict.as_str()
     };
     now.iter().map(verdict).collect::<Vec<_>>().join(" ")
 }
@@ -182,9 +184,9 @@ async fn pins_make_a_verdict_stricter_and_never_looser() {
         for verdict in [Verdict::Allow, Verdict::Ask, Verdict::Deny] {
             let id = ItemId { server: server(), item: tool.to_owned() };
             let before = Ruling { verdict, rule: "x".to_owned(), by: By::Default };
-            assert!(pins.tighten(&id, Kind::Tool, before.clone()).verdict >= verdict, "{tool}");
-            // Resources and prompts have no definitions that are pinned.
-            assert_eq!(pins.tighten(&id, Kind::Prompt, before.clone()), before);
+            let standing = pins.standing(&id);
+            assert!(pins.tighten(&id, standing, before.clone()).verdict >= verdict, "{tool}");
+            assert_eq!(pins.tighten(&id, Standing::Approved, before.clone()), before);
         }
     }
 }
@@ -226,6 +228,46 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
     // Once is enough.
     pins.look_again().await;
     assert_eq!(ear.0.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_approved_is_what_was_seen_and_not_what_it_has_become() {
+    let store = Memory::whole();
+    let pins = pins_in(&store, PinRules::default());
+    pins.look_at(&server(), &list(FIRST)).await;
+    let seen = list(&[("c", "New.")]);
+    pins.look_at(&server(), &seen).await;
+    let meanwhile = list(&[("c", "Quite another.")]);
+    pins.look_at(&server(), &meanwhile).await;
+    pins.approve(&server(), seen.iter()).await.unwrap();
+    let id = ItemId { server: server(), item: "c".to_owned() };
+    assert_ne!(pins.standing(&id), Standing::Approved);
+    pins.approve(&server(), meanwhile.iter()).await.unwrap();
+    assert_eq!(pins.standing(&id), Standing::Approved);
+}
+
+#[tokio::test]
+async fn while_the_store_is_broken_what_was_refused_stays_refused_and_it_is_tried_again() {
+    let (store, clock) = (Memory::whole(), Arc::new(Hand::default()));
+    let expected = Some(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+    let rules = PinRules { expected, ..PinRules::default() };
+    let pins = pins_at(&clock, &Arc::default(), &store, rules);
+    pins.look_at(&server(), &list(FIRST)).await;
+    pins.look_at(&server(), &list(LATER)).await;
+    store.1.store(true, Ordering::Release);
+    let now = list(&[("a", "Reads."), ("b", "Does more."), ("d", "Nobody expects it.")]);
+    pins.look_at(&server(), &now).await;
+    let standing = |tool: &str| pins.standing(&ItemId { server: server(), item: tool.to_owned() });
+    assert_eq!(standing("b"), Standing::Changed);
+    assert_eq!(standing("d"), Standing::Unexpected);
+    // What nobody could compare is compared as soon as that is possible.
+    let changed = list(&[("a", "Reads other things.")]);
+    pins.look_at(&server(), &changed).await;
+    assert_eq!(standing("a"), Standing::Approved);
+    store.1.store(false, Ordering::Release);
+    *clock.0.lock().unwrap() = LOOK_AGAIN;
+    pins.look_again().await;
+    assert_eq!(standing("a"), Standing::Changed);
 }
 
 #[tokio::test]

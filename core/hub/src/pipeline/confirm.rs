@@ -1,6 +1,6 @@
 //! Step 3: where a rule says `ask`, does the operator say yes?
 
-use capstan_model::{Binding, CallError, Kind};
+use capstan_model::{Binding, CallError};
 use tracing::warn;
 
 use super::permit::Permitted;
@@ -36,7 +36,7 @@ pub(super) async fn confirm(
             Approval::Yes(ground, _) => {
                 record.approved(ground);
                 operator.allowed();
-                pin(hub, &resolved).await;
+                pin(hub, &resolved, ground).await;
             }
             Approval::No(ground) => {
                 record.approved(ground);
@@ -55,12 +55,16 @@ pub(super) async fn confirm(
     Ok(Approved { resolved })
 }
 
-/// A yes to a tool that is new approves it as it is. That of a client in the place of the operator
-/// is good for its call and no more.
-async fn pin(hub: &Hub, resolved: &Resolved) {
-    let Resolved { id, definition, call, .. } = resolved;
-    let is_new = call.target.kind == Kind::Tool && hub.pins.standing(id) == Standing::New;
-    if !is_new || call.caller.binding != Binding::Free {
+/// A yes to a tool that is new approves it as it is, if it was asked for. That of a client in the
+/// place of the operator is good for its call and no more.
+async fn pin(hub: &Hub, resolved: &Resolved, ground: Ground) {
+    let Resolved { id, definition, standing, call, .. } = resolved;
+    let was_asked = match ground {
+        Ground::OtherShell => true,
+        Ground::Asked => call.caller.binding == Binding::Free,
+        Ground::ByHand | Ground::Remembered | Ground::Refused | Ground::Nobody => false,
+    };
+    if *standing != Standing::New || !was_asked {
         return;
     }
     let item = Item { name: id.item.clone(), definition: definition.clone() };

@@ -10,6 +10,7 @@ use super::confirm::confirm;
 use super::permit::permit;
 use super::record::Record;
 use super::resolve::{Resolved, with_own_name};
+use crate::Standing;
 use crate::hub::Hub;
 use crate::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
 use crate::{Call, Ground, Session};
@@ -48,7 +49,8 @@ pub(super) async fn walk(
     record: &mut Record<'_>,
 ) -> Result<Admitted, CallError> {
     let (definition, call) = (Json::empty_object(), with_own_name(call, &id)?);
-    let resolved = Resolved { id, effect: Effect::Read, definition, fact: None, call };
+    let standing = Standing::Approved;
+    let resolved = Resolved { id, effect: Effect::Read, definition, fact: None, standing, call };
     record.resolved(resolved.effect);
     let mut permitted = permit(hub, resolved, record)?;
     if let Some(question) = &mut permitted.question {

@@ -78,12 +78,12 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallErro
         let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, call, .. } = resolve::explain(hub, call).await?;
+    let Resolved { id, effect, standing, call, .. } = resolve::explain(hub, call).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
     let told = Told { caller, id, kind, arguments, effect };
     let mut explained = told.explain(&hub.policy, hub.clock.now());
-    let (ruling, step) = hub.pins.explain(&explained.id, kind, explained.ruling);
+    let (ruling, step) = hub.pins.explain(&explained.id, standing, explained.ruling);
     explained.ruling = ruling;
     explained.steps.extend(step);
     Ok(explained)

@@ -31,7 +31,7 @@ pub(super) fn permit(
         Some(fact) if !hub.policy.binds(caller) => fact.ruling(caller.front, decide),
         Some(_) | None => decide(),
     };
-    let ruling = hub.pins.tighten(&resolved.id, resolved.call.target.kind, ruling);
+    let ruling = hub.pins.tighten(&resolved.id, resolved.standing, ruling);
     record.ruled(&ruling);
     let question = match ruling.verdict {
         Verdict::Allow => None,

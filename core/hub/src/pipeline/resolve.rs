@@ -11,7 +11,7 @@ use super::record::Record;
 use crate::catalog::{Fact, check_arguments, find_public};
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
-use crate::{Call, Check};
+use crate::{Call, Check, Standing};
 
 /// How many names a typo is answered with.
 const MAX_NEAREST: usize = 3;
@@ -27,6 +27,8 @@ pub(super) struct Resolved {
     pub(super) definition: Json,
     /// What is known of it, where its server lists it.
     pub(super) fact: Option<Arc<Fact>>,
+    /// How that stands to what was approved.
+    pub(super) standing: Standing,
     pub(super) call: Call,
 }
 
@@ -84,10 +86,10 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let (id, definition, fact) = match by_id(hub, &call).await? {
+    let (id, definition, fact, standing) = match by_id(hub, &call).await? {
         Some(found) => found,
         None => match find_public(hub, &call.caller, &call.target).await? {
-            Some((id, definition)) => (id, definition, None),
+            Some((id, definition, standing)) => (id, definition, None, standing),
             None => return Err(unknown(hub, &call).await),
         },
     };
@@ -109,7 +111,7 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         (Kind::Tool, Front::Gateway, Check::Yes | Check::No)
         | (Kind::Resource | Kind::Prompt, ..) => {}
     }
-    Ok(Resolved { id, effect, definition, fact, call })
+    Ok(Resolved { id, effect, definition, fact, standing, call })
 }
 
 /// What the operator has settled for a tool is put into its call before anything is decided.
@@ -124,8 +126,9 @@ fn settled(hub: &Hub, id: &ItemId, effect: Effect, call: Call) -> Result<Call, C
     Ok(Call { params, ..call })
 }
 
-/// An item, with what its server says of it and what is known of it.
-type Found = (ItemId, Json, Option<Arc<Fact>>);
+/// An item, with what its server says of it, what is known of it, and how that stands to what was
+/// approved.
+type Found = (ItemId, Json, Option<Arc<Fact>>, Standing);
 
 /// The item that the name was given to, or that it spells.
 async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
@@ -138,9 +141,11 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             Kind::Tool => Listing::Tools,
             Kind::Prompt => Listing::Prompts,
             // A resource need not be listed: templates make more of them than any list holds.
-            Kind::Resource => return Ok(Some((id, Json::empty_object(), None))),
+            Kind::Resource => {
+                return Ok(Some((id, Json::empty_object(), None, Standing::Approved)));
+            }
         };
-        let items = hub.current(backend, listing).await?;
+        let (items, odd) = hub.judged(backend, listing).await?;
         let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
         let overlay = match target.kind {
             Kind::Tool => hub.catalog.overrides.learn(&id.server, &items),
@@ -151,7 +156,8 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             None => id,
         };
         if let Some((definition, fact)) = index.get(&id.item) {
-            return Ok(Some((id, definition, Some(fact))));
+            let standing = Standing::of(&odd, &id.item);
+            return Ok(Some((id, definition, Some(fact), standing)));
         }
     }
     Ok(None)

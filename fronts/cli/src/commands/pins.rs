@@ -46,10 +46,10 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Fail
     reviews.retain(|(_, review)| {
         is_named(&review.tool) && (args.all || review.standing != Standing::Approved)
     });
+    show(context, args, &reviews);
     if args.approve {
         return approve(context, hub, &gathered, &reviews).await;
     }
-    show(context, args, &reviews);
     tell_missing(context, hub, &gathered);
     Ok(context.exit_without(&setup, gathered.failed.keys()))
 }
@@ -120,10 +120,11 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
                 context.print.data(&format!("\n{}\n{}", clean(&review.tool), clean(&diff)));
             }
         }
-        if reviews.iter().any(|(_, review)| review.standing != Standing::Approved) {
-            context
-                .print
-                .hint(&format!("`capstan pins {server} --approve` approves them as shown"));
+        let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);
+        if is_open && !args.approve {
+            context.print.hint(&format!(
+                "`capstan pins {server} --approve` shows them as they are then, and approves that"
+            ));
         }
     } else {
         context.print.hint("`capstan pins SERVER` shows what has changed");
