@@ -85,28 +85,22 @@ impl Clients for LocalHost {
         let name = path.display().to_string();
         let placed = Placed::open(self.world.state());
         let failed = |error| placed_failure(path, error);
-        let known = placed.knows(path).map_err(failed)?;
-        let base = if known {
-            placed.base(path, |text| take(client, &name, text)).map_err(failed)?
-        } else {
-            Placed::read(path).map_err(|error| explained(&error, error.hint()))?
-        };
-        let text = base.as_deref().unwrap_or_default();
+        let start = placed.start(path, |text| take(client, &name, text)).map_err(failed)?;
+        let text = start.base.as_deref().unwrap_or_default();
         let refused = |error| client_failure(path, text, error);
         if presence(client, &name, text).map_err(refused)? == Presence::Starts {
             return Ok(Installed::ByHand);
         }
         let new = put(client, &name, text, way).map_err(refused)?;
-        let created = base.is_none();
         if mode == Mode::Try {
-            let now = Placed::read(path).map_err(|error| explained(&error, error.hint()))?;
-            return Ok(match (now.as_deref() == Some(new.as_str()), created) {
+            let created = start.base.is_none();
+            return Ok(match (start.now.as_deref() == Some(new.as_str()), created) {
                 (true, _) => Installed::Already,
                 (false, true) => Installed::Created,
                 (false, false) => Installed::Changed { backup: None },
             });
         }
-        Ok(match placed.put(path, base.as_deref(), &new).map_err(failed)? {
+        Ok(match placed.put(path, &start, &new).map_err(failed)? {
             Put::Already => Installed::Already,
             Put::Done { backup: None } => Installed::Created,
             Put::Done { backup } => Installed::Changed { backup },

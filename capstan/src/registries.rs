@@ -42,6 +42,10 @@ impl Registries for LocalHost {
         })
     }
 
+    fn is_set(&self, variable: &str) -> bool {
+        self.world.variable(variable).is_some()
+    }
+
     fn fetch_bundle<'a>(
         &'a self,
         url: &'a str,

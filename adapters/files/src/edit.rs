@@ -96,6 +96,16 @@ pub(crate) fn update<E>(
     Ok(Edited { path, change })
 }
 
+/// Puts `bytes` in the place of a file, or of a link, whatever was there.
+pub(crate) fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let folder = folder_of(path);
+    create_folder(folder)?;
+    // Without it, another edit takes our temporary file for a dead one's.
+    let _lock = FolderLock::acquire(folder, LOCK_WAIT)?;
+    remove_leftovers(folder);
+    replace(path, bytes)
+}
+
 /// Puts `bytes` in the place of a file, which must not be a link.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let failed = |cause| FileError::Write { path: path.to_owned(), cause };

@@ -23,6 +23,6 @@ pub use bundle::{BundleError, BundleFault, BundleLimits, unpack};
 pub use cache::Cache;
 pub use edit::{Change, EditFileError, Edited, edit};
 pub use error::FileError;
-pub use placed::{Placed, PlacedError, Put, Taken};
+pub use placed::{Placed, PlacedError, Put, Start, Taken};
 pub use read::{MAX_SIZE, may_write, read_bounded};
 pub use watch::{Watch, WatchError};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::approvals::hash;
-use crate::edit::{EditFileError, behind_links, replace, update};
+use crate::edit::{EditFileError, behind_links, keep, update};
 use crate::error::FileError;
 use crate::read::read_bounded;
 
@@ -30,6 +30,15 @@ const BACKUP: &str = ".capstan-backup";
 #[derive(Clone, Debug)]
 pub struct Placed {
     store: PathBuf,
+}
+
+/// What a change of a file starts from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The text that the file has; `None` when there is no file.
+    pub now: Option<String>,
+    /// The same without a former change of ours.
+    pub base: Option<String>,
 }
 
 /// How a file was changed.
@@ -129,41 +138,40 @@ impl Placed {
         Ok(self.load()?.contains_key(key(path)?))
     }
 
-    /// The text that a new change of the file starts from: without a former change of ours.
-    pub fn base<E>(
+    /// What a new change of the file starts from.
+    pub fn start<E>(
         &self,
         path: &Path,
         take: impl FnOnce(&str) -> Result<Option<String>, E>,
-    ) -> Result<Option<String>, PlacedError<E>> {
+    ) -> Result<Start, PlacedError<E>> {
         let now = Self::read(path)?;
         let (Some(text), Some(record)) = (&now, self.load()?.remove(key(path)?)) else {
-            return Ok(now);
+            return Ok(Start { base: now.clone(), now });
         };
-        if hash(text.as_bytes()) == record.after {
-            return match &record.before {
-                None => Ok(None),
-                Some(before) => match kept(path, before)? {
-                    Some(before) => Ok(Some(before)),
-                    None => taken(path, text, take),
-                },
-            };
-        }
-        taken(path, text, take)
+        let untouched = hash(text.as_bytes()) == record.after;
+        let base = match record.before.filter(|_| untouched) {
+            None if untouched => None,
+            None => taken(path, text, take)?,
+            Some(before) => match kept(path, &before)? {
+                Some(before) => Some(before),
+                None => taken(path, text, take)?,
+            },
+        };
+        Ok(Start { now, base })
     }
 
-    /// Replaces the text of a file by `new`, made from `base`; keeps `base` beside it.
+    /// Replaces the text of a file by `new`, made from `start`; keeps the base beside it.
     ///
-    /// A change noted before is forgotten: `base` is the text without it.
-    pub fn put<E>(
-        &self,
-        path: &Path,
-        base: Option<&str>,
-        new: &str,
-    ) -> Result<Put, PlacedError<E>> {
+    /// A change noted before is forgotten: the base is the text without it. A file that is no longer
+    /// as it was at the start is left alone, or what somebody else has written since would be lost.
+    pub fn put<E>(&self, path: &Path, start: &Start, new: &str) -> Result<Put, PlacedError<E>> {
         let name = key(path)?.to_owned();
-        let now = Self::read(path)?;
+        let (now, base) = (start.now.as_deref(), start.base.as_deref());
+        if Self::read(path)?.as_deref() != now {
+            return Err(PlacedError::Raced { path: path.to_owned() });
+        }
         let former = self.load()?.remove(&name);
-        if now.as_deref() == Some(new) && former.is_some() {
+        if now == Some(new) && former.is_some() {
             return Ok(Put::Already);
         }
         let folders = match (&former, base) {
@@ -177,12 +185,12 @@ impl Placed {
         }
         let backup = base.map(|_| backup_of(path));
         if let (Some(backup), Some(base)) = (&backup, base) {
-            replace(backup, base.as_bytes())?;
+            keep(backup, base.as_bytes())?;
         }
         let before = base.map(|base| hash(base.as_bytes()));
         let record = Record { before, after: hash(new.as_bytes()), folders };
         self.change(|records| drop(records.insert(name.clone(), record)))?;
-        let Err(failed) = write(path, now.as_deref(), new) else {
+        let Err(failed) = write(path, now, new) else {
             return Ok(Put::Done { backup });
         };
         // The file is as it was, and so are the notes.
@@ -190,7 +198,7 @@ impl Placed {
             Some(former) => drop(records.insert(name, former)),
             None => drop(records.remove(&name)),
         })?;
-        if let Some(backup) = backup.filter(|_| now.as_deref() == base) {
+        if let Some(backup) = backup.filter(|_| now == base) {
             drop(fs::remove_file(backup));
         }
         Err(failed)

@@ -6,11 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use capstan_files::{Placed, PlacedError, Put, Taken};
+use capstan_files::{Placed, PlacedError, Put, Start, Taken};
 use tempfile::TempDir;
 
 const BEFORE: &str = "old\n";
 const AFTER: &str = "old\nours\n";
+const NO_FILE: Start = Start { now: None, base: None };
 
 struct Desk {
     folder: TempDir,
@@ -39,7 +40,8 @@ impl Desk {
     }
 
     fn put(&self) -> Put {
-        self.placed.put::<Infallible>(&self.file(), Some(BEFORE), AFTER).unwrap()
+        let start = self.placed.start(&self.file(), take).unwrap();
+        self.placed.put::<Infallible>(&self.file(), &start, AFTER).unwrap()
     }
 
     fn take_back(&self) -> Taken {
@@ -111,12 +113,12 @@ fn a_change_that_was_noted_and_never_made_takes_nothing_away() {
 fn a_file_that_was_made_goes_with_the_folders_that_were_made_for_it() {
     let desk = Desk::new();
     let file = desk.folder.path().join("a/b/file");
-    desk.placed.put::<Infallible>(&file, None, AFTER).unwrap();
+    desk.placed.put::<Infallible>(&file, &NO_FILE, AFTER).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(desk.placed.take_back(&file, take).unwrap(), Taken::Removed);
     assert!(!desk.folder.path().join("a").exists());
 
-    desk.placed.put::<Infallible>(&file, None, AFTER).unwrap();
+    desk.placed.put::<Infallible>(&file, &NO_FILE, AFTER).unwrap();
     fs::write(desk.folder.path().join("a/theirs"), "").unwrap();
     assert_eq!(desk.placed.take_back(&file, take).unwrap(), Taken::Removed);
     assert!(desk.folder.path().join("a/theirs").exists() && !file.exists());
@@ -126,7 +128,8 @@ fn a_file_that_was_made_goes_with_the_folders_that_were_made_for_it() {
 fn a_file_that_cannot_be_written_leaves_neither_note_nor_copy() {
     let desk = Desk::with(BEFORE);
     fs::set_permissions(desk.file(), fs::Permissions::from_mode(0o444)).unwrap();
-    let error = desk.placed.put::<Infallible>(&desk.file(), Some(BEFORE), AFTER).unwrap_err();
+    let start = desk.placed.start(&desk.file(), take).unwrap();
+    let error = desk.placed.put::<Infallible>(&desk.file(), &start, AFTER).unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
     assert!(error.hint().is_some());
     assert!(!desk.backup().exists() && desk.text() == BEFORE);
@@ -148,10 +151,64 @@ fn damaged_notes_are_an_error_and_not_an_empty_store() {
 #[test]
 fn the_text_without_a_former_change_is_what_a_new_one_starts_from() {
     let desk = Desk::with(BEFORE);
-    let base = || desk.placed.base(&desk.file(), take).unwrap();
+    let base = || desk.placed.start(&desk.file(), take).unwrap().base;
     assert_eq!(base().as_deref(), Some(BEFORE));
     desk.put();
     assert_eq!(base().as_deref(), Some(BEFORE));
     fs::write(desk.file(), "new\nours\n").unwrap();
     assert_eq!(base().as_deref(), Some("new\n"));
+}
+
+#[test]
+fn what_others_write_after_the_start_is_not_overwritten() {
+    for (before, theirs) in [
+        (Some(BEFORE), Some("old\ntheirs\n")),
+        (Some(BEFORE), None),
+        (None, Some("theirs\n")),
+        // Not even what we would have written ourselves is then noted as ours.
+        (Some(BEFORE), Some(AFTER)),
+    ] {
+        let desk = before.map_or_else(Desk::new, Desk::with);
+        let start = desk.placed.start(&desk.file(), take).unwrap();
+        match theirs {
+            Some(text) => fs::write(desk.file(), text).unwrap(),
+            None => fs::remove_file(desk.file()).unwrap(),
+        }
+        let error = desk.placed.put::<Infallible>(&desk.file(), &start, AFTER).unwrap_err();
+        assert!(matches!(error, PlacedError::Raced { .. }), "{error:?}");
+        assert_eq!(fs::read_to_string(desk.file()).ok().as_deref(), theirs);
+        assert!(!desk.backup().exists());
+        assert!(!desk.placed.knows::<Infallible>(&desk.file()).unwrap());
+    }
+}
+
+#[test]
+fn a_second_change_is_not_made_over_what_others_wrote_meanwhile() {
+    let desk = Desk::with(BEFORE);
+    desk.put();
+    let start = desk.placed.start(&desk.file(), take).unwrap();
+    fs::write(desk.file(), "theirs\nours\n").unwrap();
+    let error = desk.placed.put::<Infallible>(&desk.file(), &start, "old\nnew\n").unwrap_err();
+    assert!(matches!(error, PlacedError::Raced { .. }), "{error:?}");
+    assert_eq!(desk.text(), "theirs\nours\n");
+    assert_eq!(desk.take_back(), Taken::TakenOut { backup: Some(desk.backup()) });
+    assert_eq!(desk.text(), "theirs\n");
+}
+
+#[test]
+fn the_kept_text_is_written_while_nobody_else_writes_in_its_folder() {
+    // The file itself is in another folder, whose lock says nothing about this one.
+    let desk = Desk::new();
+    let real = desk.folder.path().join("real/file");
+    fs::create_dir(real.parent().unwrap()).unwrap();
+    fs::write(&real, BEFORE).unwrap();
+    std::os::unix::fs::symlink(&real, desk.file()).unwrap();
+    let start = desk.placed.start(&desk.file(), take).unwrap();
+    let held = fs::File::open(desk.folder.path()).unwrap();
+    held.lock().unwrap();
+    let error = desk.placed.put::<Infallible>(&desk.file(), &start, AFTER).unwrap_err();
+    assert!(matches!(error, PlacedError::File(_)), "{error:?}");
+    assert!(!desk.backup().exists() && fs::read_to_string(&real).unwrap() == BEFORE);
+    drop(held);
+    assert_eq!(desk.put(), Put::Done { backup: Some(desk.backup()) });
 }

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Number, Value};
 
-/// How many values a document may have once its aliases are written out. Aliases of aliases grow
-/// without bound otherwise.
+/// How many values a document may have once its aliases are written out, with the copies that its
+/// anchors keep. Aliases of aliases and anchors within anchors grow without bound otherwise.
 const MAX_NODES: usize = 2_000_000;
+
+/// So many bytes of text count like one more value: what is copied may be few values and long ones.
+const TEXT: usize = 64;
 
 /// How deep values may stand within values; what JSON is read with allows as much.
 const MAX_DEPTH: usize = 120;
@@ -16,6 +19,8 @@ struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, (Value, usize)>,
     nodes: usize,
+    /// What the anchors keep. It is not part of any value, so no copy's size includes it.
+    copied: usize,
     depth: usize,
 }
 
@@ -25,8 +30,13 @@ struct Reader<'t> {
 /// What is wrong with it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the events are the parser's, and may grow")]
 pub(crate) fn read(text: &str) -> Result<Value, String> {
-    let mut reader =
-        Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, depth: 0 };
+    let mut reader = Reader {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        nodes: 0,
+        copied: 0,
+        depth: 0,
+    };
     let mut document = None;
     loop {
         match reader.next()? {
@@ -62,6 +72,7 @@ impl<'t> Reader<'t> {
         self.count(1)?;
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                self.count(text.len() / TEXT)?;
                 let plain = style == ScalarStyle::Plain && tag.is_none();
                 let value = if plain { scalar(&text) } else { Value::String(text.into_owned()) };
                 (anchor, value)
@@ -69,16 +80,18 @@ impl<'t> Reader<'t> {
             Event::SequenceStart(_, anchor, _) => (anchor, self.deeper(Self::list)?),
             Event::MappingStart(_, anchor, _) => (anchor, self.deeper(Self::table)?),
             Event::Alias(anchor) => {
-                let Some((value, size)) = self.anchors.get(&anchor).cloned() else {
-                    return Err("an alias has no anchor".to_owned());
-                };
-                self.count(size)?;
-                return Ok(value);
+                let size = self.anchors.get(&anchor).map(|(_, size)| *size);
+                self.count(size.unwrap_or_default())?;
+                let value = self.anchors.get(&anchor).map(|(value, _)| value.clone());
+                return value.ok_or_else(|| "an alias has no anchor".to_owned());
             }
             _ => return Err("a value is missing".to_owned()),
         };
         if anchor != 0 {
-            self.anchors.insert(anchor, (value.clone(), self.nodes - before));
+            let size = self.nodes - before;
+            self.copied = self.copied.saturating_add(size);
+            self.count(0)?;
+            self.anchors.insert(anchor, (value.clone(), size));
         }
         Ok(value)
     }
@@ -115,6 +128,7 @@ impl<'t> Reader<'t> {
                 Event::Scalar(text, ..) => text.into_owned(),
                 _ => return Err("a key must be a word".to_owned()),
             };
+            self.count(key.len() / TEXT)?;
             let next = self.next()?;
             let value = self.node(next)?;
             match (key.as_str(), value) {
@@ -135,7 +149,7 @@ impl<'t> Reader<'t> {
 
     fn count(&mut self, more: usize) -> Result<(), String> {
         self.nodes = self.nodes.saturating_add(more);
-        if self.nodes > MAX_NODES {
+        if self.nodes.saturating_add(self.copied) > MAX_NODES {
             return Err(format!("it has more than {MAX_NODES} values"));
         }
         Ok(())
@@ -188,6 +202,25 @@ mod tests {
         c["n"] = json!(2);
         let read = read(&text).unwrap();
         assert_eq!(read, json!({"a": x, "b": x, "c": c, "responses": {"200": ["ok", "long"]}}));
+    }
+
+    #[test]
+    fn anchors_within_anchors_do_not_multiply_what_they_keep() {
+        let nested = |levels: usize, inner: &str| {
+            let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
+            read(&format!("{open}{inner}{}", "]".repeat(levels)))
+        };
+        let many = vec!["x"; 50_000].join(",");
+        let long = format!("'{}'", "x".repeat(4 << 20));
+        for inner in [many.as_str(), long.as_str()] {
+            assert!(nested(5, inner).is_ok());
+            let error = nested(100, inner).unwrap_err();
+            assert!(error.contains("more than"), "{error}");
+        }
+        // A few words, each of them as often as it is named.
+        let named = vec!["*a"; 100].join(",");
+        let error = read(&format!("[&a {long},{named}]")).unwrap_err();
+        assert!(error.contains("more than"), "{error}");
     }
 
     #[test]

@@ -218,8 +218,47 @@ fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
         assert!(!world.data().join("capstan/bundles").exists());
     }
     describe(&digest);
+    let asked = ends_with(run(&world, "registry add ./server.json"), 2);
+    says(&asked.stderr, "/run --quiet");
+    says(&asked.stderr, "`--yes` adds it as shown");
+    assert!(!world.config().join("capstan/config.toml").exists());
     ends_with(run(&world, "registry add ./server.json --yes"), 0);
     let file = read(world.config().join("capstan/config.toml"));
     says(&file, "[servers.packed]");
     says(&file, "/run\"\nargs = [\"--quiet\"]");
+}
+
+#[test]
+fn what_is_sent_and_which_variables_are_set_is_shown_before_it_is_added() {
+    let world = World::new();
+    let token =
+        json!({ "TOKEN": { "isSecret": true, "isRequired": true, "description": "your\nkey" } });
+    let header = json!({ "name": "Authorization", "value": "Bearer {TOKEN}", "variables": token });
+    let remote =
+        json!({ "type": "sse", "url": "https://weather.example/sse", "headers": [header] });
+    let server = |rest: &str, value: Value| {
+        world.write("project/server.json", json!({ "name": "a/weather", rest: value }).to_string());
+    };
+    let add = |variable: &str| {
+        let words = ["registry", "add", "./server.json"];
+        ends_with(world.capstan(words).env(variable, "kept to myself").run(), 2).stderr
+    };
+    server("remotes", json!([remote]));
+    let said = add("TOKEN");
+    says(&said, "header Authorization: Bearer ${WEATHER_TOKEN}");
+    says(&said, "needs ${WEATHER_TOKEN}: your key");
+    says(&add("WEATHER_TOKEN"), "needs ${WEATHER_TOKEN} (set in your environment): your key");
+
+    let own = json!([
+        { "name": "GITHUB_TOKEN", "isRequired": true },
+        { "name": "LEVEL", "default": "info" },
+    ]);
+    let package = json!({ "registryType": "npm", "identifier": "x", "environmentVariables": own });
+    server("packages", json!([package]));
+    let said = add("GITHUB_TOKEN");
+    says(&said, "variable GITHUB_TOKEN: ${GITHUB_TOKEN}");
+    says(&said, "variable LEVEL: info");
+    says(&said, "needs ${GITHUB_TOKEN} (set in your environment)");
+    assert!(!said.contains("kept to myself"), "{said}");
+    assert!(!world.config().join("capstan/config.toml").exists());
 }

@@ -84,6 +84,7 @@ fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
         (format!("--attach add f {server}"), 2, vec!["`f` is configured in", &file]),
         ("--attach add x bash -c true".to_owned(), 6, vec!["mcp.allowed_commands", "`bash`"]),
         ("--attach add --scope user x bash".to_owned(), 2, vec!["`--scope`"]),
+        (format!("--attach add --trust x {server}"), 2, vec!["is not trusted", "`--trust`"]),
         ("--attach remove f".to_owned(), 2, vec!["configured in", &file, "capstan remove f"]),
         ("--attach remove nobody".to_owned(), 4, vec!["no server named `nobody`"]),
         ("--attach add x https://h -H broken".to_owned(), 2, vec!["KEY: VALUE"]),

@@ -2,7 +2,8 @@
 //!
 //! A registry is not believed: whatever it says becomes arguments, never a shell's text, and a name
 //! of a package that could be taken for an option is refused. What the user has to give becomes a
-//! variable, `${NAME}`.
+//! variable, `${NAME}`; its name begins with that of the server, or a registry could ask for any
+//! variable that is set here and have it sent away. Only a program's own variables keep their names.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -126,11 +127,21 @@ struct Input {
 }
 
 /// Puts an entry together, and notes what is needed for it.
-#[derive(Default)]
 struct Choosing {
+    /// How the variables begin that are not a program's own.
+    prefix: String,
     needs: Vec<Need>,
     /// A value that would name a variable of the user's.
     odd: Option<String>,
+}
+
+/// What a variable is called.
+#[derive(Clone, Copy)]
+enum Naming {
+    /// As the program itself calls it.
+    Own,
+    /// After the server.
+    Prefixed,
 }
 
 // === impl Offer ===
@@ -161,18 +172,23 @@ impl Offer {
         let wanted = |word: &str| kind.is_none_or(|kind| kind == word);
         for package in self.packages.iter().filter(|package| wanted(&package.registry_type)) {
             let is_stdio = package.transport.as_ref().is_none_or(|one| one.kind == "stdio");
-            let mut choosing = Choosing::default();
+            let mut choosing = self.choosing();
             if let Some(way) = choosing.package(package)?.filter(|_| is_stdio) {
                 return self.chosen(way, choosing);
             }
         }
         for remote in self.remotes.iter().filter(|remote| wanted(&remote.kind)) {
-            let mut choosing = Choosing::default();
+            let mut choosing = self.choosing();
             if let Some(way) = choosing.remote(remote)? {
                 return self.chosen(way, choosing);
             }
         }
         Err(BadOffer::Nothing(self.kinds().join(", ")))
+    }
+
+    fn choosing(&self) -> Choosing {
+        let prefix = format!("{}_", upper(self.short_name()));
+        Choosing { prefix, needs: Vec::new(), odd: None }
     }
 
     fn chosen(&self, mut way: Way, choosing: Choosing) -> Result<Chosen, BadOffer> {
@@ -199,7 +215,7 @@ impl Choosing {
         plain("package", identifier, "@._-/:+")?;
         plain("version", version, "._-+")?;
         let at = if version.is_empty() { String::new() } else { format!("@{version}") };
-        let env = self.pairs(&package.environment_variables);
+        let env = self.pairs(&package.environment_variables, Naming::Own);
         let runtime = self.arguments(&package.runtime_arguments);
         let rest = self.arguments(&package.own_arguments);
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -235,7 +251,7 @@ impl Choosing {
             return Err(odd());
         }
         let url = self.filled(&remote.url, &remote.variables);
-        let new = NewRemote { url, headers: self.pairs(&remote.headers) };
+        let new = NewRemote { url, headers: self.pairs(&remote.headers, Naming::Prefixed) };
         let target = match remote.kind.as_str() {
             "streamable-http" => NewTarget::Http(new),
             "sse" => NewTarget::Sse(new),
@@ -252,7 +268,7 @@ impl Choosing {
             let is_switch = flag.is_some() && input.is_switch();
             if is_switch {
                 words.extend(flag.cloned());
-            } else if let Some(value) = self.value(input) {
+            } else if let Some(value) = self.value(input, Naming::Prefixed) {
                 words.extend(flag.cloned());
                 words.push(value);
             }
@@ -260,10 +276,10 @@ impl Choosing {
         words
     }
 
-    fn pairs(&mut self, inputs: &[Input]) -> IndexMap<String, String> {
+    fn pairs(&mut self, inputs: &[Input], naming: Naming) -> IndexMap<String, String> {
         let mut pairs = IndexMap::new();
         for input in inputs {
-            if let (Some(name), Some(value)) = (&input.name, self.value(input)) {
+            if let (Some(name), Some(value)) = (&input.name, self.value(input, naming)) {
                 pairs.insert(name.clone(), value);
             }
         }
@@ -272,7 +288,7 @@ impl Choosing {
 
     /// What an input is: what the registry says, or a variable where the user has to say it. Nothing
     /// for what can be left out.
-    fn value(&mut self, input: &Input) -> Option<String> {
+    fn value(&mut self, input: &Input, naming: Naming) -> Option<String> {
         if let Some(value) = &input.value {
             return Some(self.filled(value, &input.variables));
         }
@@ -280,7 +296,7 @@ impl Choosing {
             return Some(self.literal(default));
         }
         let named = input.name.as_deref().or(input.value_hint.as_deref()).unwrap_or("VALUE");
-        let variable = self.need(named, input);
+        let variable = self.need(named, input, naming);
         input.is_required.then(|| format!("${{{variable}}}"))
     }
 
@@ -295,7 +311,7 @@ impl Choosing {
             let given = input.value.clone().or_else(|| input.default.clone());
             let value = match given.filter(|_| !input.is_secret) {
                 Some(value) => self.literal(&value),
-                None => format!("${{{}}}", self.need(name, input)),
+                None => format!("${{{}}}", self.need(name, input, Naming::Prefixed)),
             };
             filled = filled.replace(&place, &value);
         }
@@ -310,9 +326,17 @@ impl Choosing {
         text.to_owned()
     }
 
-    fn need(&mut self, name: &str, input: &Input) -> String {
-        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        let variable: String = name.trim_start_matches('-').chars().map(upper).collect();
+    fn need(&mut self, name: &str, input: &Input, naming: Naming) -> String {
+        let mut variable = upper(name.trim_start_matches('-'));
+        match naming {
+            Naming::Prefixed if !variable.starts_with(&self.prefix) => {
+                variable.insert_str(0, &self.prefix);
+            }
+            Naming::Prefixed | Naming::Own => {}
+        }
+        if variable.starts_with(|c: char| c.is_ascii_digit()) {
+            variable.insert(0, '_');
+        }
         let (description, required) = (input.description.clone(), input.is_required);
         if self.needs.iter().all(|need| need.variable != variable) {
             self.needs.push(Need { variable: variable.clone(), description, required });
@@ -329,6 +353,12 @@ impl Input {
         let hints = self.value_hint.is_none() && self.variables.is_empty();
         self.value.as_deref().unwrap_or_default().is_empty() && self.default.is_none() && hints
     }
+}
+
+/// A text as the name of a variable.
+fn upper(text: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    text.chars().map(upper).collect()
 }
 
 /// Refuses what is empty where it must not be, begins like an option, or has unusual characters.

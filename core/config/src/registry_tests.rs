@@ -66,11 +66,17 @@ fn arguments_and_variables_are_what_is_said_or_asked_for() {
     let chosen = offer(&package("npm", inputs)).unwrap().choose(None).unwrap();
     assert_eq!(
         shown(&chosen),
-        "npx -y @a/b@1.2.3 ${FOLDER} --port 80 --verbose --in ${WHERE}/x TOKEN=${TOKEN} LEVEL=info"
+        "npx -y @a/b@1.2.3 ${WEATHER_FOLDER} --port 80 --verbose --in ${WEATHER_WHERE}/x \
+         TOKEN=${TOKEN} LEVEL=info"
     );
     let needs = chosen.needs.iter().map(|need| (need.variable.as_str(), need.required));
-    let expected =
-        [("TOKEN", true), ("SPARE", false), ("FOLDER", true), ("WHERE", false), ("OTHER", false)];
+    let expected = [
+        ("TOKEN", true),
+        ("SPARE", false),
+        ("WEATHER_FOLDER", true),
+        ("WEATHER_WHERE", false),
+        ("WEATHER_OTHER", false),
+    ];
     assert_eq!(needs.collect::<Vec<_>>(), expected);
 }
 
@@ -79,7 +85,7 @@ fn an_address_is_used_when_there_is_no_package_or_it_is_asked_for() {
     let remote = r#""remotes":[{"type":"streamable-http","url":"https://{host}/mcp",
         "variables":{"host":{"default":"h.example"}},
         "headers":[{"name":"Authorization","value":"Bearer {key}","variables":{"key":{"isSecret":true}}}]}]"#;
-    check(remote, "http https://h.example/mcp Authorization=Bearer ${KEY}");
+    check(remote, "http https://h.example/mcp Authorization=Bearer ${WEATHER_KEY}");
     check(r#""remotes":[{"type":"sse","url":"https://h/sse"}]"#, "sse https://h/sse");
     let both = format!("{},{remote}", package("npm", ""));
     check(&both, "npx -y @a/b@1.2.3");
@@ -121,4 +127,53 @@ fn what_could_be_taken_for_something_else_is_refused() {
     for text in ["", "[]", "{}", r#"{"name":1}"#, r#"{"name":"-x"}"#, r#"{"name":"a b"}"#] {
         assert!(Offer::read(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_registry_names_no_variable_of_the_users_but_a_programs_own() {
+    let remote = |part: &str| {
+        format!(
+            r#""remotes":[{{"type":"sse","url":"https://h/{{A}}","variables":{{"A":{{}}}},{part}}}]"#
+        )
+    };
+    let template = r#""headers":[{"name":"Authorization","value":"Bearer {GITHUB_TOKEN}",
+        "variables":{"GITHUB_TOKEN":{"isSecret":true}}}]"#;
+    check(
+        &remote(template),
+        "sse https://h/${WEATHER_A} Authorization=Bearer ${WEATHER_GITHUB_TOKEN}",
+    );
+    let header = r#""headers":[{"name":"AWS_SECRET_ACCESS_KEY","isRequired":true}]"#;
+    check(
+        &remote(header),
+        "sse https://h/${WEATHER_A} AWS_SECRET_ACCESS_KEY=${WEATHER_AWS_SECRET_ACCESS_KEY}",
+    );
+    for (part, expected) in [
+        (r#""packageArguments":[{"valueHint":"HOME","isRequired":true}]"#, " ${WEATHER_HOME}"),
+        (
+            r#""packageArguments":[{"name":"--key","valueHint":"k","isRequired":true}]"#,
+            " --key ${WEATHER_KEY}",
+        ),
+        (r#""packageArguments":[{"isRequired":true}]"#, " ${WEATHER_VALUE}"),
+        (
+            r#""environmentVariables":[{"name":"K","value":"{P}","variables":{"P":{}}}]"#,
+            " K=${WEATHER_P}",
+        ),
+        (
+            r#""environmentVariables":[{"name":"WEATHER_K","isRequired":true}]"#,
+            " WEATHER_K=${WEATHER_K}",
+        ),
+        (
+            r#""environmentVariables":[{"name":"GITHUB_TOKEN","isRequired":true}]"#,
+            " GITHUB_TOKEN=${GITHUB_TOKEN}",
+        ),
+    ] {
+        check(&package("npm", &format!(",{part}")), &format!("npx -y @a/b@1.2.3{expected}"));
+    }
+}
+
+#[test]
+fn a_variable_has_a_name_that_a_configuration_can_refer_to() {
+    let text = r#"{"name":"a/7-zip.x","remotes":[{"type":"sse","url":"https://h/{a-b}","variables":{"a-b":{}}}]}"#;
+    let chosen = Offer::read(text).unwrap().choose(None).unwrap();
+    assert_eq!(shown(&chosen), "sse https://h/${_7_ZIP_X_A_B}");
 }

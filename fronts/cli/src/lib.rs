@@ -103,15 +103,12 @@ pub async fn run_inside(
     let read = read.map_err(|error| Failure::usage(error.render().to_string()));
     let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
     let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();
-    let context = Context::new(options, host).inside(inside, far, stdin);
+    let context = Context::new(options, host).inside(inside, Arc::clone(&far), stdin);
     let result = match read {
         Ok(cli) => commands::attached::run_here(&context, &cli).await,
         Err(failure) => Err(failure),
     };
-    result.unwrap_or_else(|failure| {
-        context.print.failure(&failure);
-        failure.exit
-    })
+    far.end(&context.print, result)
 }
 
 /// Runs one command to its end.

@@ -42,8 +42,8 @@ pub struct RegistrySearchArgs {
     capstan registry add io.github.someone/weather\n  \
     capstan registry add io.github.someone/weather --as weather --kind oci\n  \
     capstan registry add ./server.json --yes\n\n\
-    Shows the command or address first, and asks. What the server needs from you becomes variables, \
-    such as ${TOKEN}.")]
+    Shows the command or address first, with variables and headers, and asks; a bundle is fetched and \
+    checked for that. What the server needs from you becomes variables, such as ${WEATHER_TOKEN}.")]
 pub struct RegistryAddArgs {
     /// The server's whole name, or a file (`…/server.json`)
     pub name: String,

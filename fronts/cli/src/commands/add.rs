@@ -105,6 +105,11 @@ async fn add_inside(
     if args.entry.scope.is_some() {
         return Err(Failure::usage("`--scope` names a file; with `--attach` there is none"));
     }
+    if server.trust {
+        return Err(Failure::usage("a server that is added with `--attach` is not trusted").hint(
+            "leave out `--trust`, or leave out `--attach`: the gateway follows what is in a file",
+        ));
+    }
     let name = inside.add(&args.name, add_server("", &args.name, server)?).await?;
     context.print.note(&format!("added `{name}` to the gateway, until it ends"));
     if context.print.wants_json() {

@@ -52,17 +52,24 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
     let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
     let Chosen { way, needs } =
         offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
-    let shown = match &way {
-        Way::Entry(entry) => shown(entry),
-        Way::Bundle { url, .. } => format!("the bundle {}", clean(url)),
+    let offered = format!("{} {}", line(&offer.name), line(&offer.version));
+    let entry = match way {
+        Way::Entry(entry) => {
+            context.print.note(&format!("{offered}: {}", shown(&entry)));
+            tell_pairs(context, &entry);
+            *entry
+        }
+        Way::Bundle { url, sha256 } => {
+            context.print.note(&format!("{offered}: the bundle {}", line(&url)));
+            // Only what is in it says what will be started.
+            let entry = context.host.fetch_bundle(&url, &sha256).await?;
+            context.print.note(&format!("  starts {}", shown(&entry)));
+            tell_names(context, &entry);
+            entry
+        }
     };
-    context.print.note(&format!("{} {}: {shown}", clean(&offer.name), clean(&offer.version)));
     tell_needs(context, &needs);
     confirm(args)?;
-    let entry = match way {
-        Way::Entry(entry) => *entry,
-        Way::Bundle { url, sha256 } => context.host.fetch_bundle(&url, &sha256).await?,
-    };
     let file = context.host.target(args.scope.map(scope_of), &context.options)?;
     context.host.edit(&file, &|text| add_server(text, name, &entry))?;
     let setup = context.host.load(&context.options)?;
@@ -81,17 +88,50 @@ fn shown(entry: &NewServer) -> String {
     match &entry.target {
         NewTarget::Stdio(program) | NewTarget::Cli(program) => {
             let words = std::iter::once(&program.command).chain(&program.args);
-            words.map(|word| clean(word).into_owned()).collect::<Vec<_>>().join(" ")
+            words.map(|word| line(word)).collect::<Vec<_>>().join(" ")
         }
-        NewTarget::Http(remote) | NewTarget::Sse(remote) => clean(&remote.url).into_owned(),
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => line(&remote.url),
+    }
+}
+
+/// What it will be given or sent. The values are the registry's, with variables for the user's.
+fn tell_pairs(context: &Context, entry: &NewServer) {
+    let (what, pairs) = pairs(entry);
+    for (name, value) in pairs {
+        context.print.note(&format!("  {what} {}: {}", line(name), line(value)));
+    }
+}
+
+/// The same without values, which a bundle may have taken from the user's settings.
+fn tell_names(context: &Context, entry: &NewServer) {
+    let (what, pairs) = pairs(entry);
+    for (name, _) in pairs {
+        context.print.note(&format!("  {what} {}", line(name)));
+    }
+}
+
+fn pairs(entry: &NewServer) -> (&'static str, Vec<(&String, &String)>) {
+    match &entry.target {
+        NewTarget::Stdio(program) | NewTarget::Cli(program) => {
+            ("variable", program.env.iter().collect())
+        }
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => {
+            ("header", remote.headers.iter().collect())
+        }
     }
 }
 
 fn tell_needs(context: &Context, needs: &[Need]) {
     for Need { variable, description, required } in needs {
         let needs = if *required { "needs" } else { "can use" };
-        context.print.note(&format!("  {needs} ${{{variable}}}: {}", clean(description)));
+        let set = if context.host.is_set(variable) { " (set in your environment)" } else { "" };
+        context.print.note(&format!("  {needs} ${{{variable}}}{set}: {}", line(description)));
     }
+}
+
+/// Somebody else's text on one line, so that it cannot look like lines of ours.
+fn line(text: &str) -> String {
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whoever adds a server lets somebody else's program run here.

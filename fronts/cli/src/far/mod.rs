@@ -8,7 +8,7 @@ mod prompt;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
@@ -18,8 +18,12 @@ pub use prompt::{Prompt, Typed};
 
 pub(crate) use prompt::FarTerminal;
 
-/// The most that a command may say, in bytes. What comes behind it is left out.
-const MAX_SAID: usize = 256 * 1024 * 1024;
+use crate::exit::{Exit, Failure};
+use crate::print::Printer;
+
+/// The most that a command may say, in bytes: twice what a server may answer, because it is laid out
+/// for reading. It waits in memory for the shell. What comes behind it is left out, and told of.
+const MAX_SAID: usize = 32 * 1024 * 1024;
 
 /// A command, as a shell wants it run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -83,18 +87,25 @@ pub(crate) struct Far {
     order: Order,
     events: UnboundedSender<Event>,
     said: AtomicUsize,
+    /// Whether something was left out.
+    cut: AtomicBool,
 }
 
 // === impl Far ===
 
 impl Far {
     pub(crate) fn new(order: Order, events: UnboundedSender<Event>) -> Arc<Self> {
-        Arc::new(Self { order, events, said: AtomicUsize::new(0) })
+        let (said, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { order, events, said, cut })
     }
 
     pub(crate) fn say(&self, to: To, bytes: &[u8]) {
         let before = self.said.fetch_add(bytes.len(), Ordering::Relaxed);
         if before.saturating_add(bytes.len()) > MAX_SAID {
+            self.cut.store(true, Ordering::Relaxed);
+        }
+        // Nothing comes behind a gap, or it would not be seen.
+        if self.cut.load(Ordering::Relaxed) {
             return;
         }
         let said = match std::str::from_utf8(bytes) {
@@ -103,6 +114,28 @@ impl Far {
         };
         // A shell that is gone hears nothing.
         drop(self.events.send(Event::Said(said)));
+    }
+
+    /// How the command ends that had this result; says what went wrong.
+    pub(crate) fn end(&self, print: &Printer, result: Result<Exit, Failure>) -> Exit {
+        let cut = self.cut.swap(false, Ordering::Relaxed);
+        if cut {
+            // There must be room to say so.
+            self.said.store(0, Ordering::Relaxed);
+        }
+        let mut exit = result.unwrap_or_else(|failure| {
+            print.failure(&failure);
+            failure.exit
+        });
+        if cut {
+            let most = MAX_SAID / 1024 / 1024;
+            let failure = Failure::internal(format!(
+                "the output is cut: it is longer than the {most} MiB that a gateway passes on"
+            ));
+            print.failure(&failure.hint("without the gateway there is no limit: `--no-attach`"));
+            exit = Exit::Internal;
+        }
+        exit
     }
 
     pub(crate) fn width(&self) -> Option<usize> {
@@ -123,5 +156,49 @@ impl Far {
 
     pub(crate) fn terminal(&self) -> FarTerminal {
         FarTerminal::new(self.events.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::args::Options;
+
+    /// How a command ends that says pieces of this size, and what of it arrives.
+    fn said(pieces: &[usize], result: Result<Exit, Failure>) -> (Exit, Vec<String>) {
+        let (events, mut heard) = unbounded_channel();
+        let far = Far::new(Order::default(), events);
+        let print = Printer::new(&Options::default()).far(Arc::clone(&far));
+        for size in pieces {
+            far.say(To::Data, "x".repeat(*size).as_bytes());
+        }
+        let exit = far.end(&print, result);
+        let mut texts = Vec::new();
+        while let Ok(Event::Said(said)) = heard.try_recv() {
+            texts.push(said.text);
+        }
+        (exit, texts)
+    }
+
+    #[test]
+    fn output_that_fits_arrives_whole() {
+        let (exit, texts) = said(&[MAX_SAID - 1, 1], Ok(Exit::Ok));
+        assert_eq!((exit, texts.len()), (Exit::Ok, 2));
+        let (exit, texts) = said(&[1], Err(Failure::usage("no")));
+        assert_eq!((exit, texts.len()), (Exit::Usage, 2));
+    }
+
+    #[test]
+    fn output_that_is_cut_ends_with_an_error_that_says_so() {
+        for pieces in [&[1, MAX_SAID, 1][..], &[1, MAX_SAID]] {
+            for result in [Ok(Exit::Ok), Ok(Exit::ToolError), Err(Failure::usage("no"))] {
+                let (exit, texts) = said(pieces, result);
+                assert_eq!(exit, Exit::Internal);
+                assert_eq!(texts.iter().filter(|text| *text == "x").count(), 1);
+                assert!(texts.iter().any(|text| text.contains("the output is cut")), "{texts:?}");
+            }
+        }
     }
 }

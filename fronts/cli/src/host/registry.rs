@@ -24,6 +24,9 @@ pub trait Registries {
         version: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Offer, Failure>>;
 
+    /// Whether a variable is set in the user's environment.
+    fn is_set(&self, variable: &str) -> bool;
+
     /// Fetches a bundle, checks it, keeps it, and says what starts it.
     fn fetch_bundle<'a>(
         &'a self,
