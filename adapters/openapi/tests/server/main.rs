@@ -262,7 +262,7 @@ async fn operations_are_chosen_by_tag_and_pattern() {
         [&[], &["GET *"], &["* /berths/*"], &["shapes"]],
     ];
     for [tags, only, except, expected] in cases {
-        let change = |settings: &mut capstan_openapi::OpenApiSettings, _: &str| {
+        let change = |settings: &mut OpenApiSettings, _: &str| {
             let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
             settings.tags = (!tags.is_empty()).then_some(tags);
             settings.only = (!only.is_empty()).then(|| globs(only));
@@ -271,7 +271,7 @@ async fn operations_are_chosen_by_tag_and_pattern() {
         let scene = Scene::with("harbour.yaml", |_| String::new(), change).await;
         assert_eq!(scene.tools().await.unwrap(), expected, "{tags:?} {only:?} {except:?}");
     }
-    let none = |settings: &mut capstan_openapi::OpenApiSettings, _: &str| {
+    let none = |settings: &mut OpenApiSettings, _: &str| {
         settings.tags = Some(vec!["nothing".to_owned()]);
     };
     let scene = Scene::with("harbour.yaml", |_| String::new(), none).await;
