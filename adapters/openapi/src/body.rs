@@ -1,5 +1,7 @@
 //! The body of an operation: what kind it is, and which arguments it is made of.
 
+use std::cell::Cell;
+
 use serde_json::{Value, json};
 
 use crate::document::{Document, Object};
@@ -54,7 +56,11 @@ pub(crate) struct Field {
 impl Body {
     /// Reads the body that version 3 describes in one place.
     pub(crate) fn read<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Option<Self> {
-        let (kind, content) = best(said.get("content")?.as_object()?)?;
+        let content = said.get("content")?.as_object()?;
+        if !content.keys().all(|media| schemas.spend(media.len())) {
+            return None;
+        }
+        let (kind, content) = best(content)?;
         let required = said.get("required") == Some(&Value::Bool(true));
         let need = if required { Need::Required } else { Need::Optional };
         let schema =
@@ -158,8 +164,8 @@ pub(crate) fn kind(media: &str) -> BodyKind {
     }
 }
 
-/// Reads the schema of what comes back, where that is an object.
-pub(crate) fn output(document: &Document, responses: &Object) -> Option<Value> {
+/// Reads the schema of what comes back, where that is an object and not too large.
+pub(crate) fn output(document: &Document, responses: &Object, all: &Cell<usize>) -> Option<Value> {
     let good = |code: &&String| code.starts_with('2');
     let mut codes = responses.keys().filter(good);
     // Where there are several, nobody knows which one comes.
@@ -172,7 +178,11 @@ pub(crate) fn output(document: &Document, responses: &Object) -> Option<Value> {
         }
         None => response.get("schema")?,
     };
-    let mut schema = Schemas::new(document, For::Output).write(schema);
+    let mut schemas = Schemas::new(document, For::Output, all);
+    let mut schema = schemas.write(schema);
+    if schemas.lacking().is_some() {
+        return None;
+    }
     let members = schema.as_object_mut()?;
     let is_object =
         members.contains_key("properties") || members.get("type") == Some(&json!("object"));

@@ -1,8 +1,9 @@
 //! Gets the text of a document: from its file, from the web, or from what was kept of it.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{Read, Write as _};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ const FRESH: Duration = Duration::from_mins(10);
 
 /// How long it is used when it cannot be fetched.
 const STALE: Duration = Duration::from_hours(24 * 7);
+
+/// How many documents are kept.
+const MAX_KEPT: usize = 32;
 
 /// A document and where it is from.
 pub(crate) struct Loaded {
@@ -140,13 +144,29 @@ fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
-/// Keeps a text. Whoever reads meanwhile sees the old file or the new one.
+/// Keeps a text, for us alone. Whoever reads meanwhile sees the old file or the new one.
 fn store(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if !path.exists() {
+        make_room(folder)?;
+    }
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text)?;
     file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Removes the oldest files where one more would be too many.
+fn make_room(folder: &Path) -> std::io::Result<()> {
+    let age = |entry: fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
+    let mut files: Vec<_> = fs::read_dir(folder)?.flatten().filter_map(age).collect();
+    files.sort();
+    let extra = (files.len() + 1).saturating_sub(MAX_KEPT);
+    for (_, path) in files.iter().take(extra) {
+        // Somebody else may have been faster.
+        drop(fs::remove_file(path));
+    }
     Ok(())
 }
 
@@ -161,4 +181,26 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn few_documents_are_kept_and_for_nobody_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("openapi");
+        for n in 0..MAX_KEPT + 9 {
+            store(&folder.join(n.to_string()), b"text").unwrap();
+        }
+        let newest = folder.join((MAX_KEPT + 8).to_string());
+        store(&newest, b"other").unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), MAX_KEPT);
+        assert_eq!(read_file(&newest, Some(STALE)).unwrap(), "other");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&newest)), (0o700, 0o600));
+    }
 }

@@ -1,12 +1,14 @@
 //! The operations of a document: those that are wanted and can be called, and why others are not.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use crate::base::Base;
 use crate::body::{Body, BodyKind, Field, kind, output};
 use crate::document::{Document, Object, Version};
 use crate::parameter::{Need, Parameter, Place, with_words};
-use crate::schema::{For, Schemas};
+use crate::schema::{For, MAX_ALL_BYTES, Schemas};
 use crate::settings::OpenApiSettings;
 
 /// Most operations that are offered.
@@ -53,6 +55,8 @@ pub(crate) struct Found {
 /// An operation where it stands.
 struct Written<'d> {
     document: &'d Document,
+    /// How many bytes are left for tools.
+    left: &'d Cell<usize>,
     method: &'static str,
     path: &'d str,
     item: &'d Object,
@@ -61,14 +65,14 @@ struct Written<'d> {
 
 /// Reads the operations that the settings ask for.
 pub(crate) fn read(document: &Document, settings: &OpenApiSettings, base: &Base) -> Found {
-    let mut found = Found::default();
+    let (mut found, left) = (Found::default(), Cell::new(MAX_ALL_BYTES));
     let paths = document.root.get("paths").and_then(Value::as_object);
     for (path, item) in paths.into_iter().flatten() {
         let Some(item) = document.object(item) else { continue };
         for (key, method) in METHODS {
             let Some(said) = item.get(*key).and_then(Value::as_object) else { continue };
             found.all += 1;
-            let written = Written { document, method, path, item, said };
+            let written = Written { document, left: &left, method, path, item, said };
             let name = unique(&found.operations, written.name());
             if !written.is_wanted(settings, &name) {
                 continue;
@@ -133,8 +137,14 @@ impl<'d> Written<'d> {
         if self.said.contains_key("servers") || self.item.contains_key("servers") {
             return Err("it is on a server of its own".to_owned());
         }
-        let mut schemas = Schemas::new(self.document, For::Input);
+        let mut schemas = Schemas::new(self.document, For::Input, self.left);
+        for text in [self.path, self.text("summary"), self.text("description")] {
+            schemas.spend(text.len());
+        }
         let (parameters, body) = self.inputs(&mut schemas)?;
+        if let Some(lacking) = schemas.lacking() {
+            return Err(lacking.to_owned());
+        }
         // What the configuration sends, no caller chooses.
         let is_given = |parameter: &Parameter| match parameter.place {
             Place::Header => {
@@ -156,7 +166,7 @@ impl<'d> Written<'d> {
             description: self.text("description").trim().to_owned(),
             parameters,
             body,
-            output: responses.and_then(|responses| output(self.document, responses)),
+            output: responses.and_then(|responses| output(self.document, responses, self.left)),
         };
         operation.name_arguments();
         Ok(operation)
@@ -224,6 +234,7 @@ impl<'d> Written<'d> {
 
 fn field<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Field {
     let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
+    schemas.spend(text("name").len());
     Field {
         argument: String::new(),
         name: text("name").to_owned(),

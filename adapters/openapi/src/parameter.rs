@@ -120,6 +120,7 @@ impl Parameter {
         if name.is_empty() {
             return Err("a parameter has no name".to_owned());
         }
+        schemas.spend(name.len());
         let required = said.get("required") == Some(&Value::Bool(true)) || place == Place::Path;
         let content = said.get("content").and_then(Value::as_object);
         let content = content.and_then(|kinds| kinds.values().next());

@@ -1,7 +1,10 @@
 //! Makes JSON schemas of what a document says: references are written out, and what only OpenAPI
 //! knows is said in other words or left away.
 //!
-//! Everything is bounded. Where a schema contains itself, or the bound is reached, anything goes.
+//! Everything is bounded. Where a schema contains itself, or there are too many, anything goes; of
+//! what takes too many bytes no tool is made.
+
+use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
 
@@ -9,6 +12,15 @@ use crate::document::{Document, Object, reference};
 
 /// Schemas that one tool may be made of.
 const MAX_SCHEMAS: usize = 1_000;
+
+/// Bytes that one tool may be made of, as they stand in the document.
+pub(crate) const MAX_BYTES: usize = 1024 * 1024;
+
+/// Bytes that all tools of a document may be made of. What is named often is written out often.
+pub(crate) const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
+
+/// What each value takes beside its text.
+const VALUE: usize = 8;
 
 /// How deep schemas may stand within schemas; a name on the way counts like one.
 const MAX_DEPTH: usize = 24;
@@ -31,6 +43,10 @@ pub(crate) struct Schemas<'d> {
     document: &'d Document,
     purpose: For,
     left: usize,
+    /// The bytes that are left for the tool, and for all that follow.
+    bytes: usize,
+    all: &'d Cell<usize>,
+    lacking: Option<&'static str>,
     /// The references that are being written out.
     open: Vec<&'d str>,
 }
@@ -38,13 +54,47 @@ pub(crate) struct Schemas<'d> {
 // === impl Schemas ===
 
 impl<'d> Schemas<'d> {
-    pub(crate) fn new(document: &'d Document, purpose: For) -> Self {
-        Self { document, purpose, left: MAX_SCHEMAS, open: Vec::new() }
+    /// A writer for a tool; `all` is how many bytes are left for the document's tools.
+    pub(crate) fn new(document: &'d Document, purpose: For, all: &'d Cell<usize>) -> Self {
+        let (left, bytes, lacking, open) = (MAX_SCHEMAS, MAX_BYTES, None, Vec::new());
+        Self { document, purpose, left, bytes, all, lacking, open }
+    }
+
+    /// Takes so many bytes, where they are left.
+    pub(crate) fn spend(&mut self, bytes: usize) -> bool {
+        let all = self.all.get();
+        if self.lacking.is_none() && bytes > self.bytes.min(all) {
+            let own = "it takes more bytes than one tool may";
+            let others = "the tools before it take as many bytes as all may; choose some by `tags` or `only`";
+            self.lacking = Some(if self.bytes <= all { own } else { others });
+            // Who finds that something is too large has looked at that much of it.
+            self.all.set(all.saturating_sub(self.bytes));
+        }
+        if self.lacking.is_some() {
+            return false;
+        }
+        self.bytes -= bytes;
+        self.all.set(all - bytes);
+        true
+    }
+
+    /// Why no tool can be made of what was written.
+    pub(crate) fn lacking(&self) -> Option<&'static str> {
+        self.lacking
+    }
+
+    fn affords(&mut self, value: &Value) -> bool {
+        let limit = self.bytes.min(self.all.get());
+        self.lacking.is_none() && self.spend(weight(value, limit))
     }
 
     /// The schema that `schema` means.
     pub(crate) fn write(&mut self, schema: &'d Value) -> Value {
         let document = self.document;
+        let words = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        if !self.spend(VALUE + words.len().min(MAX_WORDS)) {
+            return json!({});
+        }
         if let Some(reference) = reference(schema) {
             let known = document.target(reference).filter(|_| !self.open.contains(&reference));
             let Some(target) = known else { return Self::beside(schema, json!({})) };
@@ -86,14 +136,16 @@ impl<'d> Schemas<'d> {
         let mut written = Map::new();
         for (key, value) in members {
             let said = match (key.as_str(), value) {
-                ("type", _) => kind(value),
+                _ if self.lacking.is_some() => None,
+                ("type", _) => self.affords(value).then(|| kind(value)).flatten(),
                 ("description", Value::String(words)) => Some(short(words, MAX_WORDS).into()),
                 ("items" | "not" | "additionalProperties", Value::Object(_)) => {
                     Some(self.write(value))
                 }
                 ("properties", Value::Object(parts)) => Some(self.parts(parts)),
                 ("allOf" | "anyOf" | "oneOf", Value::Array(some)) if !some.is_empty() => {
-                    Some(some.iter().map(|one| self.write(one)).collect())
+                    let within = |one| self.lacking.is_none().then(|| self.write(one));
+                    Some(some.iter().map_while(within).collect())
                 }
                 _ if self.purpose == For::Input => self.limit(members, key, value),
                 _ => None,
@@ -108,7 +160,7 @@ impl<'d> Schemas<'d> {
     }
 
     /// What a schema says about values beside their shape.
-    fn limit(&self, members: &Object, key: &str, value: &Value) -> Option<Value> {
+    fn limit(&mut self, members: &Object, key: &str, value: &Value) -> Option<Value> {
         let is_count = || value.as_u64().is_some();
         let fits = match key {
             "format" | "title" | "pattern" | "contentEncoding" | "contentMediaType" => {
@@ -138,10 +190,11 @@ impl<'d> Schemas<'d> {
                     | Value::Object(_) => None,
                 };
             }
+            "required" if !self.affords(value) => false,
             "required" => return self.required(members, value),
             _ => false,
         };
-        fits.then(|| value.clone())
+        (fits && self.affords(value)).then(|| value.clone())
     }
 
     /// The parts that must be there; what only comes back is not among them.
@@ -158,6 +211,9 @@ impl<'d> Schemas<'d> {
     fn parts(&mut self, parts: &'d Object) -> Value {
         let mut written = Map::new();
         for (name, part) in parts {
+            if !self.spend(VALUE + name.len()) {
+                break;
+            }
             if !self.is_left_out(part) {
                 let part = self.write(part);
                 let part = if self.purpose == For::Output { or_nothing(part) } else { part };
@@ -186,6 +242,31 @@ pub(crate) fn short(text: &str, limit: usize) -> String {
     }
     let cut = text.get(..text.floor_char_boundary(limit)).unwrap_or_default();
     format!("{}…", cut.trim_end())
+}
+
+/// About how many bytes a value takes; no more of it is looked at than shows that it is too many.
+fn weight(value: &Value, limit: usize) -> usize {
+    let mut total = 0_usize;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        total = total.saturating_add(VALUE);
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => total = total.saturating_add(text.len()),
+            // Each of the parts takes something, so there are too many of them as soon as that is.
+            Value::Array(items) if items.len() > limit => return usize::MAX,
+            Value::Object(members) if members.len() > limit => return usize::MAX,
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                total = members.keys().fold(total, |total, key| total.saturating_add(key.len()));
+                open.extend(members.values());
+            }
+        }
+        if total > limit {
+            return total;
+        }
+    }
+    total
 }
 
 /// The types that JSON Schema knows.
@@ -240,91 +321,5 @@ fn or_nothing(mut schema: Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(purpose: For, schema: &Value, named: &Value) -> Value {
-        let root = json!({ "openapi": "3.0.0", "s": schema, "n": named });
-        let document = Document::parse(&root.to_string()).unwrap();
-        Schemas::new(&document, purpose).write(&document.root["s"])
-    }
-
-    #[test]
-    fn what_only_openapi_says_is_said_in_the_words_of_json_schema() {
-        for (schema, expected) in [
-            (
-                json!({"type": "string", "nullable": true, "example": "x", "xml": {}}),
-                json!({"type": ["string", "null"]}),
-            ),
-            (
-                json!({"type": "string", "enum": ["a"], "nullable": true}),
-                json!({"type": ["string", "null"], "enum": ["a", null]}),
-            ),
-            (
-                json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true, "maximum": 9}),
-                json!({"type": "integer", "exclusiveMinimum": 1, "maximum": 9}),
-            ),
-            (
-                json!({"type": "integer", "exclusiveMaximum": 5, "exclusiveMinimum": false}),
-                json!({"type": "integer", "exclusiveMaximum": 5}),
-            ),
-            (
-                json!({"type": "file", "minLength": "three", "required": true}),
-                json!({"type": "string"}),
-            ),
-            (
-                json!({"$ref": "#/n", "description": "mine"}),
-                json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
-                    "description": "mine"}),
-            ),
-            (
-                json!({"allOf": [{"$ref": "#/n"}], "nullable": true}),
-                json!({"anyOf": [{"allOf": [{"type": "object", "properties": {"a": {"type": "string"}},
-                    "required": ["a"]}]}, {"type": "null"}]}),
-            ),
-            (
-                json!({"type": "object", "additionalProperties": false, "patternProperties": {}}),
-                json!({"type": "object", "additionalProperties": false}),
-            ),
-            (
-                json!({"type": "array", "items": {"$ref": "else.yaml#/x"}}),
-                json!({"type": "array", "items": {}}),
-            ),
-        ] {
-            let named = json!({"type": "object", "required": ["a", "id"], "properties":
-                {"a": {"type": "string"}, "id": {"type": "string", "readOnly": true}}});
-            assert_eq!(written(For::Input, &schema, &named), expected, "{schema}");
-        }
-    }
-
-    #[test]
-    fn what_contains_itself_ends_and_what_is_huge_is_cut() {
-        let tree = json!({"type": "object", "properties": {"left": {"$ref": "#/n"}}});
-        let expected = json!({"type": "object", "properties": {"left": {}}});
-        assert_eq!(written(For::Input, &json!({"$ref": "#/n"}), &tree), expected);
-        // Each of ten names the next ten times.
-        let mut root = json!({"openapi": "3.0.0", "l10": {"type": "string"}});
-        for level in 0..10 {
-            let parts: Map<String, Value> = (0..10)
-                .map(|n| (n.to_string(), json!({"$ref": format!("#/l{}", level + 1)})))
-                .collect();
-            root[format!("l{level}")] = json!({"type": "object", "properties": parts});
-        }
-        let document = Document::parse(&root.to_string()).unwrap();
-        let whole = Schemas::new(&document, For::Input).write(&document.root["l0"]);
-        assert!(whole.to_string().len() < 200_000);
-    }
-
-    #[test]
-    fn of_what_comes_back_only_the_shape_is_told() {
-        let schema = json!({"type": "object", "required": ["a"], "additionalProperties": false,
-            "properties": {"a": {"type": "string", "maxLength": 3, "enum": ["x"]},
-                           "pin": {"type": "string", "writeOnly": true},
-                           "b": {"oneOf": [{"type": "integer"}]}}});
-        assert_eq!(
-            written(For::Output, &schema, &json!({})),
-            json!({"type": "object", "properties": {"a": {"type": ["string", "null"]},
-                "b": {"anyOf": [{"anyOf": [{"type": "integer"}]}, {"type": "null"}]}}})
-        );
-    }
-}
+#[path = "schema_tests.rs"]
+mod tests;

@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn anchors_within_anchors_do_not_multiply_what_they_keep() {
         let nested = |levels: usize, inner: &str| {
-            let open: String = (0..levels).map(|level| format!("&a{level} [")).collect();
-            read(&format!("{open}{inner}{}", "]".repeat(levels)))
+            let open: Vec<String> = (0..levels).map(|level| format!("&a{level} [")).collect();
+            read(&format!("{}{inner}{}", open.concat(), "]".repeat(levels)))
         };
         let many = vec!["x"; 50_000].join(",");
         let long = format!("'{}'", "x".repeat(4 << 20));

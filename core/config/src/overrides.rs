@@ -36,6 +36,14 @@ pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrid
         // A rule that denies may mean the tool by that name.
         own.name = other.name.clone().or_else(|| own.name.take());
         own.hidden |= other.hidden;
+        // What the others hide, nobody but they supply.
+        for name in &other.hide_parameters {
+            own.pin.shift_remove(name);
+            own.default.shift_remove(name);
+            if let Some(value) = other.default.get(name) {
+                own.default.insert(name.clone(), value.clone());
+            }
+        }
         for (name, value) in &other.pin {
             own.default.shift_remove(name);
             own.pin.insert(name.clone(), value.clone());

@@ -41,6 +41,34 @@ fn pins_hidden_things_and_names_stay() {
 }
 
 #[test]
+fn what_the_user_hides_the_project_does_not_supply() {
+    let tool = |said: &str| format!("command = \"run\"\n[servers.x.tools.a]\n{said}");
+    let project = tool("pin = { team = \"theirs\", other = 1 }\ndefault = { cursor = 1 }");
+    for (user, pin, default) in [
+        ("hide_parameters = [\"team\", \"cursor\"]", json!({"other": 1}), json!({})),
+        (
+            "hide_parameters = [\"team\", \"cursor\"]\npin = { team = 2 }\ndefault = { cursor = 3 }",
+            json!({"other": 1, "team": 2}),
+            json!({"cursor": 3}),
+        ),
+        (
+            "hide_parameters = [\"team\"]\ndefault = { team = 2 }",
+            json!({"other": 1}),
+            json!({"cursor": 1, "team": 2}),
+        ),
+        (
+            "hide_parameters = [\"else\"]",
+            json!({"team": "theirs", "other": 1}),
+            json!({"cursor": 1}),
+        ),
+    ] {
+        let server = replaced(&tool(user), &project);
+        let a = &server.tools["a"];
+        assert_eq!((json!(a.pin), json!(a.default)), (pin, default), "{user}");
+    }
+}
+
+#[test]
 fn the_choice_of_operations_is_not_widened() {
     let user = "openapi = { document = \"a\", tags = [\"t\", \"u\"], only = [\"GET *\"], except = [\"x\"] }";
     for (project, tags, only) in [

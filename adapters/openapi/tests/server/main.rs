@@ -10,10 +10,12 @@ mod fetching;
 
 use capstan_hub::ports::{Backend, Listing};
 use capstan_model::CallError;
+use capstan_openapi::{OpenApiSettings, Source};
 use capstan_policy::Glob;
 use serde_json::{Value, json};
 
 use scene::Scene;
+use web::reply;
 
 fn globs(texts: &[&str]) -> Vec<Glob> {
     texts.iter().map(|text| Glob::stars(text)).collect()
@@ -97,6 +99,32 @@ async fn a_tool_says_what_its_operation_says() {
             "name": { "type": "string", "maxLength": 20 }, "size": { "enum": ["small", "large"] },
             "sister": {} })
     );
+}
+
+#[tokio::test]
+async fn an_operation_that_takes_too_many_bytes_is_left_out_or_tells_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.json");
+    let parts: Value = (0..20).map(|n| (n.to_string(), json!({ "$ref": "#/n" }))).collect();
+    let word = "x".repeat(100_000);
+    let input = json!({ "content": { "application/json": { "schema": { "properties": parts } } } });
+    let output: Value = json!({ "200": { "content": { "application/json": { "schema":
+        { "type": "object", "properties": (0..20).map(|n| (format!("{n}{word}"), json!({})))
+            .collect::<Value>() } } } } });
+    let document = json!({ "openapi": "3.0.0", "n": { "enum": [word] }, "paths": {
+        "/a": { "post": { "operationId": "large", "requestBody": input } },
+        "/b": { "get": { "operationId": "told", "responses": output } },
+        "/c": { "get": { "operationId": "small" } } } });
+    std::fs::write(&file, document.to_string()).unwrap();
+    let change = |settings: &mut OpenApiSettings, origin: &str| {
+        settings.source = Source::File(file.clone());
+        settings.base_url = Some(scene::secret(origin));
+    };
+    let scene = Scene::with("harbour.yaml", |_| reply(200, "application/json", "{}"), change).await;
+    assert_eq!(scene.tools().await.unwrap(), ["told", "small"]);
+    let state = scene.state();
+    assert!(state.contains("POST /a: it takes more bytes"), "{state}");
+    assert_eq!(scene.tool("told").await.get("outputSchema"), None);
 }
 
 #[tokio::test]
@@ -234,7 +262,7 @@ async fn operations_are_chosen_by_tag_and_pattern() {
         [&[], &["GET *"], &["* /berths/*"], &["shapes"]],
     ];
     for [tags, only, except, expected] in cases {
-        let change = |settings: &mut capstan_openapi::OpenApiSettings, _: &str| {
+        let change = |settings: &mut OpenApiSettings, _: &str| {
             let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
             settings.tags = (!tags.is_empty()).then_some(tags);
             settings.only = (!only.is_empty()).then(|| globs(only));
@@ -243,7 +271,7 @@ async fn operations_are_chosen_by_tag_and_pattern() {
         let scene = Scene::with("harbour.yaml", |_| String::new(), change).await;
         assert_eq!(scene.tools().await.unwrap(), expected, "{tags:?} {only:?} {except:?}");
     }
-    let none = |settings: &mut capstan_openapi::OpenApiSettings, _: &str| {
+    let none = |settings: &mut OpenApiSettings, _: &str| {
         settings.tags = Some(vec!["nothing".to_owned()]);
     };
     let scene = Scene::with("harbour.yaml", |_| String::new(), none).await;

@@ -33,9 +33,19 @@ impl Names {
         Self { servers: servers.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same, where tools are called as the operator says.
+    /// The same, where tools are called as the operator says. A server whose tools the operator now
+    /// calls something else gives up the names that it had.
     #[must_use]
     pub fn with(self, overrides: Arc<Overrides>) -> Self {
+        let other = |server: &ServerName| !overrides.renames_as(&self.overrides, server);
+        let mut tables = self.tables();
+        for ((kind, _), table) in tables.iter_mut() {
+            match kind {
+                Kind::Tool => table.forget(other),
+                Kind::Resource | Kind::Prompt => {}
+            }
+        }
+        drop(tables);
         Self { overrides, ..self }
     }
 
@@ -45,15 +55,13 @@ impl Names {
     pub fn then(&self, servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
         let new = Self::new(servers);
         let mut tables = self.tables().clone();
-        let gone = |server: &&ServerName| new.servers.get(*server) != Some(&self.naming(server));
+        let gone = |server: &ServerName| new.servers.get(server) != Some(&self.naming(server));
         for table in tables.values_mut() {
-            let gone: Vec<ServerName> = table.lists.keys().filter(gone).cloned().collect();
-            for server in gone {
-                table.names.forget(&server);
-                table.lists.remove(&server);
-            }
+            table.forget(gone);
         }
-        Self { tables: Mutex::new(tables), ..new }
+        // Ours, by which the names were given; `with` sees what others make of them.
+        let overrides = Arc::clone(&self.overrides);
+        Self { tables: Mutex::new(tables), overrides, ..new }
     }
 
     /// Takes in what a server lists now. Of several servers the first one chooses first.
@@ -110,10 +118,25 @@ impl Names {
     }
 }
 
+// === impl Table ===
+
+impl Table {
+    /// Forgets the names of those servers.
+    fn forget(&mut self, gone: impl Fn(&ServerName) -> bool) {
+        let gone: Vec<ServerName> =
+            self.lists.keys().filter(|server| gone(server)).cloned().collect();
+        for server in gone {
+            self.names.forget(&server);
+            self.lists.remove(&server);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use capstan_wire::Json;
 
+    use super::super::overrides::Override;
     use super::*;
 
     fn server(name: &str) -> ServerName {
@@ -145,5 +168,39 @@ mod tests {
         assert_eq!(called("b").as_deref(), Some("b__read"), "as before");
         assert_eq!(called("c").as_deref(), Some("c__read"));
         assert_eq!(called("d").as_deref(), Some("read"), "nobody else is called that");
+    }
+
+    #[test]
+    fn a_tool_that_is_called_otherwise_over_a_change_gives_up_its_name() {
+        let renamed = |names: &[(&str, &str)]| {
+            let one = |(tool, name): &(&str, &str)| {
+                let name = Some((*name).to_owned()).filter(|name| !name.is_empty());
+                ((*tool).to_owned(), Override { name, ..Override::default() })
+            };
+            Arc::new(Overrides::new([(server("s"), names.iter().map(one).collect())]))
+        };
+        let items = list(&["get", "put"]);
+        let all = || [(server("s"), Naming::Prefixed)];
+        let public = |names: &Names| {
+            names.learn(Kind::Tool, Alphabet::Usual, &server("s"), &items);
+            ["get", "put"].map(|item| {
+                let id = ItemId { server: server("s"), item: item.to_owned() };
+                let name = names.public(Kind::Tool, Alphabet::Usual, &id).unwrap();
+                assert_eq!(names.resolve(Kind::Tool, Alphabet::Usual, &name), Some(id));
+                name.to_string()
+            })
+        };
+        let mut names = Names::new(all()).with(renamed(&[("get", "fetch")]));
+        assert_eq!(public(&names), ["s__fetch", "s__put"]);
+        for (new, expected, gone) in [
+            (&[("get", "fetch"), ("put", "")][..], ["s__fetch", "s__put"], "s__get"),
+            (&[("put", "fetch")], ["s__get", "s__fetch"], "s__put"),
+            (&[("get", "load")], ["s__load", "s__put"], "s__fetch"),
+            (&[], ["s__get", "s__put"], "s__load"),
+        ] {
+            names = names.then(all()).with(renamed(new));
+            assert_eq!(public(&names), expected, "{new:?}");
+            assert_eq!(names.resolve(Kind::Tool, Alphabet::Usual, gone), None, "{new:?}");
+        }
     }
 }

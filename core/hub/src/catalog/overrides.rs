@@ -152,6 +152,16 @@ impl Overrides {
         params.map_err(|error| invalid(error.to_string()))
     }
 
+    /// Whether the tools of a server are called the same here and there.
+    pub(crate) fn renames_as(&self, other: &Self, server: &ServerName) -> bool {
+        self.renames(server).eq(other.renames(server))
+    }
+
+    fn renames(&self, server: &ServerName) -> impl Iterator<Item = (&String, &String)> {
+        let tools = self.servers.get(server).into_iter().flatten();
+        tools.filter_map(|(tool, said)| Some((tool, said.name.as_ref()?)))
+    }
+
     /// Whether anything is settled for calls of a tool.
     pub(crate) fn settles(&self, id: &ItemId) -> bool {
         self.settled(id).is_some()
