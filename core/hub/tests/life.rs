@@ -259,3 +259,48 @@ async fn how_servers_were_used_is_kept_at_the_end_and_from_time_to_time() {
     care.tender.close().await;
     assert_eq!(calls(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_later_is_known_by_how_it_was_used_before() {
+    let care = Care::default();
+    care.take("first", ADAPTIVE);
+    care.pass(MINUTE).await;
+    let row = |hour| UsageRow { server: "s".parse().unwrap(), hour, calls: 30, seconds: 3600 };
+    care.usage.0.lock().unwrap().extend((-23..0).map(row));
+    let server = care.other("s", ADAPTIVE);
+    care.pass(Duration::from_secs(2)).await;
+    let rate = server.pace().unwrap().calls_per_hour;
+    assert!((rate - 30.0).abs() < 0.5, "{rate}");
+    // Once only, however often the same name is taken.
+    let again = care.other("s", ADAPTIVE);
+    care.pass(Duration::from_secs(2)).await;
+    let rate = again.pace().unwrap().calls_per_hour;
+    assert!((rate - 30.0).abs() < 0.5, "{rate}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_is_forgotten_and_known_again_when_it_comes_back() {
+    let care = Care::default();
+    let stays = care.other("stays", ADAPTIVE);
+    let server = care.take("s", ADAPTIVE);
+    care.settle().await;
+    for _ in 0..10 {
+        care.call(&server).await.unwrap();
+    }
+    drop(server);
+    let kept = || {
+        let rows = care.usage.0.lock().unwrap();
+        let of = |row: &&UsageRow| row.server.as_str() == "s";
+        let sum = |(calls, time), row: &UsageRow| (calls + row.calls, time + row.seconds);
+        rows.iter().filter(of).fold((0, 0), sum)
+    };
+    care.pass(6 * MINUTE).await;
+    let before = kept();
+    assert_eq!(before.0, 10, "what was counted is kept");
+    care.pass(60 * MINUTE).await;
+    assert_eq!(kept(), before, "no time passes for what is not there");
+    let server = care.take("s", ADAPTIVE);
+    care.pass(Duration::from_secs(2)).await;
+    assert!(server.pace().unwrap().calls_per_hour > 20.0);
+    drop(stays);
+}

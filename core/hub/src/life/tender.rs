@@ -1,7 +1,9 @@
 //! Looks after all servers: stops those that nobody uses, asks after those that are silent, and
 //! keeps how often each is called.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -27,8 +29,11 @@ pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 /// Looks after all servers of a hub.
 pub struct Tender {
     pub(super) around: Around,
+    /// Is locked before `used` where both are.
     servers: Mutex<Vec<Weak<Tended>>>,
     used: Mutex<HashMap<ServerName, Usage>>,
+    /// Servers of which it is not known yet how they were used before.
+    fresh: Mutex<HashSet<ServerName>>,
     /// Up to when time has been counted.
     counted: Mutex<Duration>,
     closed: AtomicBool,
@@ -54,17 +59,21 @@ impl Tender {
     /// Somebody to look after servers; nothing happens before [`Tender::tend`] runs.
     pub fn new(around: Around) -> Arc<Self> {
         let counted = Mutex::new(around.clock.monotonic());
-        let (servers, used) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { around, servers, used, counted, closed: AtomicBool::new(false) })
+        let (servers, used, fresh) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { around, servers, used, fresh, counted, closed: AtomicBool::new(false) })
     }
 
     /// Takes a server into care: what is to be used in its place.
     pub fn take(self: &Arc<Self>, server: Arc<dyn Backend>, terms: Terms) -> Arc<dyn Backend> {
-        lock(&self.used).entry(server.name().clone()).or_default();
+        let name = server.name().clone();
         let tended = Tended::new(server, terms, Arc::clone(self));
         let mut servers = lock(&self.servers);
         servers.retain(|known| known.strong_count() > 0);
         servers.push(Arc::downgrade(&tended));
+        if let Entry::Vacant(vacant) = lock(&self.used).entry(name.clone()) {
+            vacant.insert(Usage::default());
+            lock(&self.fresh).insert(name);
+        }
         drop(servers);
         tended
     }
@@ -77,6 +86,7 @@ impl Tender {
         let mut looks = 0_u32;
         while !self.is_closed() {
             self.around.clock.sleep(LOOK).await;
+            self.recall().await;
             self.count_time();
             let servers: Vec<_> = lock(&self.servers).iter().filter_map(Weak::upgrade).collect();
             for server in &servers {
@@ -116,12 +126,16 @@ impl Tender {
         lock(&self.used).get(server).map_or(0.0, Usage::calls_per_hour)
     }
 
-    /// What was counted before we were started.
+    /// What was counted of new servers before they were here.
     async fn recall(&self) {
+        let fresh = mem::take(&mut *lock(&self.fresh));
+        if fresh.is_empty() {
+            return;
+        }
         match self.around.usage.read(self.hour() - KEPT_HOURS).await {
             Ok(rows) => {
                 let mut used = lock(&self.used);
-                for row in rows {
+                for row in rows.into_iter().filter(|row| fresh.contains(&row.server)) {
                     // Of servers that are no longer there nothing is needed.
                     if let Some(usage) = used.get_mut(&row.server) {
                         usage.recall(&row);
@@ -134,10 +148,7 @@ impl Tender {
 
     async fn save(&self) {
         self.count_time();
-        let rows: Vec<UsageRow> = {
-            let mut used = lock(&self.used);
-            used.iter_mut().flat_map(|(server, usage)| usage.take_unsaved(server)).collect()
-        };
+        let rows = self.take_unsaved();
         if rows.is_empty() {
             return;
         }
@@ -145,6 +156,17 @@ impl Tender {
         if let Err(error) = self.around.usage.add(&rows, self.hour() - KEPT_HOURS).await {
             warn!(%error, cause = ?error.cause, "how servers were used is not kept");
         }
+    }
+
+    /// What is to be kept; what is no longer there is then forgotten.
+    fn take_unsaved(&self) -> Vec<UsageRow> {
+        let servers = lock(&self.servers);
+        let here: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        let mut used = lock(&self.used);
+        let rows = used.iter_mut().flat_map(|(name, usage)| usage.take_unsaved(name)).collect();
+        used.retain(|name, _| here.iter().any(|server| server.name() == name));
+        drop((used, servers));
+        rows
     }
 
     fn count_time(&self) {
