@@ -3,25 +3,28 @@
 //! What a server has when it is first seen is approved with it. From then on a tool that is new is
 //! asked about, and one whose definition has changed is not used until somebody has looked at it:
 //! a server cannot show one thing and become another. The changes of a trusted server are only
-//! told. `fingerprint` says what counts as a change.
+//! told. `fingerprint` says what counts as a change, `compare` looks up what was approved, `hub` has every
+//! list looked at.
 //!
 //! **Invariant:** pins never permit anything; they only make a verdict stricter.
 
+mod compare;
 mod fingerprint;
+mod hub;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_model::{By, CallError, ItemId, Ruling, ServerName, Trust, Verdict};
+use capstan_model::{By, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
-use tracing::{info, warn};
+use tracing::warn;
 
-use crate::hub::Hub;
 use crate::ports::{
-    Backend, Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
+    Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
 };
+use compare::Kept;
 use fingerprint::{pin, pins};
 
 /// How long it takes at most until what another process approved is seen here.
@@ -83,12 +86,6 @@ pub struct Pins {
     servers: HashMap<ServerName, PinRules>,
     seen: Mutex<HashMap<ServerName, Seen>>,
     version: AtomicU64,
-}
-
-struct Kept {
-    store: Arc<dyn PinStore>,
-    clock: Arc<dyn Clock>,
-    changes: Arc<Changes>,
 }
 
 /// The tools of a list that are not what was approved.
@@ -338,119 +335,6 @@ impl Standing {
     }
 }
 
-// === impl Kept ===
-
-impl Kept {
-    /// How the tools of a list stand, and whether that could be looked up.
-    async fn judge(
-        &self,
-        server: &ServerName,
-        rules: &PinRules,
-        items: &[Item],
-        before: Option<&Seen>,
-    ) -> (Odd, bool) {
-        match self.compare(server, rules, items).await {
-            Ok(odd) => (odd, true),
-            Err(error) => {
-                if before.is_none_or(|before| before.compared) {
-                    say_broken(server, &error);
-                }
-                // What the configuration says holds all the same.
-                let mut odd = before.map(|before| Odd::clone(&before.odd)).unwrap_or_default();
-                let unexpected = pins(items).into_iter().filter(|pin| !rules.expects(&pin.tool));
-                odd.extend(unexpected.map(|pin| (pin.tool, Standing::Unexpected)));
-                (odd, false)
-            }
-        }
-    }
-
-    /// The tools of a list that are not what was approved. A server that was never seen is approved
-    /// as it is; so is whatever a trusted one changes.
-    async fn compare(
-        &self,
-        server: &ServerName,
-        rules: &PinRules,
-        items: &[Item],
-    ) -> Result<Odd, StoreError> {
-        let owner = rules.owner(server);
-        let pins = pins(items);
-        let mut approved = self.store.pins(&owner).await?;
-        if approved.is_none() {
-            self.store.begin(&owner, &pins).await?;
-            // Another process may have been first, with another list.
-            approved = self.store.pins(&owner).await?;
-        }
-        let approved = approved.unwrap_or_default();
-        let approved: HashMap<&str, &Pin> =
-            approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
-        let mut odd = Odd::new();
-        for pin in &pins {
-            match rules.standing(pin, approved.get(pin.tool.as_str()).copied()) {
-                Standing::Approved => {}
-                standing @ (Standing::New | Standing::Changed | Standing::Unexpected) => {
-                    odd.insert(pin.tool.clone(), standing);
-                }
-            }
-        }
-        let is_strict = rules.trust != Trust::Trusted || rules.new_tools == NewTools::Refuse;
-        if is_strict || odd.is_empty() {
-            return Ok(odd);
-        }
-        let new: Vec<Pin> = pins.into_iter().filter(|pin| odd.contains_key(&pin.tool)).collect();
-        for pin in &new {
-            info!(%server, tool = ?pin.tool, "a trusted server has changed a tool");
-        }
-        self.store.approve(&owner, &new).await?;
-        Ok(Odd::new())
-    }
-}
-
-impl Hub {
-    /// Says what a server offers, as far as that is remembered; connects if it is not. Tools are
-    /// compared with what was approved of them before anybody decides about them.
-    pub async fn list(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<Arc<[Item]>, CallError> {
-        let items = backend.list(listing).await?;
-        self.compare(backend, listing, &items).await;
-        Ok(items)
-    }
-
-    /// Connects if need be and says what a server offers now.
-    pub async fn current(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<Arc<[Item]>, CallError> {
-        self.judged(backend, listing).await.map(|(items, _)| items)
-    }
-
-    /// The same, with how its tools stand to what was approved.
-    pub(crate) async fn judged(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
-        let items = backend.current(listing).await?;
-        let odd = self.compare(backend, listing, &items).await;
-        Ok((items, odd))
-    }
-
-    async fn compare(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-        items: &Arc<[Item]>,
-    ) -> Arc<Odd> {
-        match listing {
-            Listing::Tools => self.pins.look_at(backend.name(), items).await,
-            Listing::Prompts | Listing::Resources | Listing::Templates => Arc::default(),
-        }
-    }
-}
-
 /// Tells of tools that are not what was approved, when that is news.
 fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     if odd.is_empty() || before == Some(odd) {
@@ -463,11 +347,6 @@ fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
         %server, new, changed, unexpected,
         "its tools are not those that were approved; `capstan pins {server}` shows what changed"
     );
-}
-
-fn say_broken(server: &ServerName, error: &StoreError) {
-    let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%server, %error, cause, "its tools cannot be compared with what was approved");
 }
 
 #[cfg(test)]
