@@ -55,6 +55,8 @@ impl Database {
         // One connection: writers would only wait for each other.
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
+            // A file does not go away between two questions.
+            .test_before_acquire(false)
             .acquire_timeout(PATIENCE * 2)
             .connect_with(options)
             .await

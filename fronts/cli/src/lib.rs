@@ -28,6 +28,7 @@ mod clean;
 mod waiting;
 mod keyboard;
 mod complete;
+mod plain;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -51,9 +52,13 @@ use crate::print::Printer;
 /// # Errors
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    if let Some(cli) = plain::read(&words) {
+        return Ok(cli);
+    }
     // Made once: that takes longer than all that is done with it.
     let command = Cli::command();
-    let words = commands::add::normalise(&command, words.into_iter().collect());
+    let words = commands::add::normalise(&command, words);
     let words = commands::prompt::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
@@ -99,7 +104,8 @@ pub async fn run_inside(
 ) -> Exit {
     let (words, stdin) = (order.words.clone(), order.stdin.clone());
     let far = Far::new(order, events);
-    let read = read(Cli::command(), words.into_iter().map(OsString::from).collect());
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    let read = plain::read(&words).map_or_else(|| read(Cli::command(), words), Ok);
     let read = read.map_err(|error| Failure::usage(error.render().to_string()));
     let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
     let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();

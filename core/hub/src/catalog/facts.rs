@@ -21,8 +21,8 @@ pub struct Facts {
 #[derive(Debug)]
 pub(crate) struct Index {
     items: Arc<[Item]>,
-    /// Where each item stands, and what is known of it.
-    by_name: HashMap<String, (usize, Arc<Fact>)>,
+    /// Where each item stands, and what is known of it since it was first asked for.
+    by_name: HashMap<String, (usize, OnceLock<Arc<Fact>>)>,
 }
 
 /// What is known of one item.
@@ -38,22 +38,34 @@ pub(crate) struct Fact {
 
 impl Facts {
     /// The list by name. As long as it is the same list, nothing is worked out twice.
-    pub(crate) fn of(
-        &self,
-        policy: &Policy,
-        server: &ServerName,
-        kind: Kind,
-        items: &Arc<[Item]>,
-    ) -> Arc<Index> {
+    pub(crate) fn of(&self, server: &ServerName, kind: Kind, items: &Arc<[Item]>) -> Arc<Index> {
         let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (server.clone(), kind);
         if let Some(index) = known.get(&key).filter(|index| Arc::ptr_eq(&index.items, items)) {
             return Arc::clone(index);
         }
-        let index = Arc::new(Index::new(&self.effects, policy, server, kind, items));
+        let index = Arc::new(Index::new(items));
         known.insert(key, Arc::clone(&index));
         drop(known);
         index
+    }
+
+    /// The item of that name in a list: its definition, and what is known of it.
+    pub(crate) fn get(
+        &self,
+        policy: &Policy,
+        index: &Index,
+        kind: Kind,
+        id: &ItemId,
+    ) -> Option<(Json, Arc<Fact>)> {
+        let (place, fact) = index.by_name.get(&id.item)?;
+        let item = index.items.get(*place)?;
+        let fact = fact.get_or_init(|| {
+            let effect = self.effects.of(policy, id, kind, &item.definition);
+            let rulings = policy.is_steady().then(Default::default);
+            Arc::new(Fact { effect, rulings })
+        });
+        Some((item.definition.clone(), Arc::clone(fact)))
     }
 
     /// What an item does.
@@ -71,32 +83,13 @@ impl Facts {
 // === impl Index ===
 
 impl Index {
-    fn new(
-        effects: &Effects,
-        policy: &Policy,
-        server: &ServerName,
-        kind: Kind,
-        items: &Arc<[Item]>,
-    ) -> Self {
-        let steady = policy.is_steady();
-        let fact = |item: &Item| {
-            let id = ItemId { server: server.clone(), item: item.name.clone() };
-            let effect = effects.of(policy, &id, kind, &item.definition);
-            Arc::new(Fact { effect, rulings: steady.then(Default::default) })
-        };
+    fn new(items: &Arc<[Item]>) -> Self {
         let mut by_name = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
             // Of two items of one name the first is meant, as everywhere.
-            by_name.entry(item.name.clone()).or_insert_with(|| (place, fact(item)));
+            by_name.entry(item.name.clone()).or_insert_with(|| (place, OnceLock::new()));
         }
         Self { items: Arc::clone(items), by_name }
-    }
-
-    /// The item of that name: its definition, and what is known of it.
-    pub(crate) fn get(&self, name: &str) -> Option<(Json, Arc<Fact>)> {
-        let (place, fact) = self.by_name.get(name)?;
-        let item = self.items.get(*place)?;
-        Some((item.definition.clone(), Arc::clone(fact)))
     }
 }
 

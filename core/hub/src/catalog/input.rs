@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use capstan_wire::Json;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use super::mismatch;
+use super::sound::{fits, is_sound};
 use super::weight::{self, MAX_WEIGHT};
 
 /// Longest schema that is used, in bytes.
@@ -35,7 +36,9 @@ const MAX_KNOWN: usize = 1 << 16;
 
 /// A schema that can be used.
 pub struct InputSchema {
-    validator: Validator,
+    schema: Value,
+    /// Made when somebody needs it, where the schema is plainly sound.
+    validator: OnceLock<Validator>,
     /// The arguments that must be there.
     required: Vec<String>,
 }
@@ -104,8 +107,13 @@ impl InputSchema {
             Err(reference) => return Err(BadSchema::Reference(mismatch::short(&reference))),
         }
         let required = required(&value);
+        if is_sound(&value) {
+            return Ok(Self { schema: value, validator: OnceLock::new(), required });
+        }
         let first = match build(&value, None) {
-            Ok(validator) => return Ok(Self { validator, required }),
+            Ok(validator) => {
+                return Ok(Self { schema: value, validator: validator.into(), required });
+            }
             Err(bad) => bad,
         };
         // Who does not say which draft it is may mean an older one.
@@ -119,7 +127,8 @@ impl InputSchema {
             members.shift_remove("$schema");
         }
         let older = drafts.iter().find_map(|draft| build(&value, Some(*draft)).ok());
-        older.map(|validator| Self { validator, required }).ok_or(first)
+        let validator = older.ok_or(first)?.into();
+        Ok(Self { schema: value, validator, required })
     }
 
     /// Validates arguments.
@@ -135,10 +144,16 @@ impl InputSchema {
             // Many write null for what they leave out, and servers take it as that.
             members.retain(|name, value| !value.is_null() || self.required.contains(name));
         }
+        let validator = match self.validator.get() {
+            Some(validator) => validator,
+            None if fits(&self.schema, &value) => return Ok(()),
+            None => {
+                let made = build(&self.schema, None).map_err(|bad| Misfit(bad.to_string()))?;
+                self.validator.get_or_init(|| made)
+            }
+        };
         let mut told = Vec::new();
-        for error in
-            self.validator.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error))
-        {
+        for error in validator.iter_errors(&value).filter(|error| !mismatch::is_doubtful(error)) {
             if told.len() == MAX_TOLD {
                 told.push("and more".to_owned());
                 break;

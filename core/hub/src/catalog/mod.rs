@@ -13,6 +13,7 @@ mod naming;
 mod overrides;
 mod provider;
 mod public;
+mod sound;
 mod template;
 mod tool;
 mod until;

@@ -15,6 +15,9 @@ const HEAD: &str = "capstan-manifest-1";
 /// The largest text. Of a server that offers more nothing is remembered.
 const MAX_SIZE: usize = 8 * 1024 * 1024;
 
+/// What a text needs beside its items, about.
+const ROOM: usize = 256;
+
 /// Who a server was and what it offered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
@@ -29,20 +32,33 @@ pub struct Manifest {
 impl Manifest {
     /// As a text; `None` when it would be too large.
     pub fn to_text(&self) -> Option<Vec<u8>> {
+        let lists =
+            || Listing::ALL.into_iter().filter_map(|one| Some((one, self.lists.get(&one)?)));
+        let items = lists().flat_map(|(_, items)| items.iter());
+        let size: usize = items.map(|item| item.definition.len() + 1).sum();
+        if size > MAX_SIZE {
+            return None;
+        }
         let about = about_json(&self.about);
-        let lists: Vec<(Listing, Json)> = Listing::ALL
-            .into_iter()
-            .filter_map(|listing| {
-                let items = self.lists.get(&listing)?;
-                Some((listing, compose::array(items.iter().map(|item| &item.definition))))
-            })
-            .collect();
-        let mut members = vec![("about", &about)];
-        members.extend(lists.iter().map(|(listing, json)| (listing.member(), json)));
-        let body = compose::object(&members);
-        let sum = hex(&Sha256::digest(body.as_bytes()));
-        let mut text = format!("{HEAD} {sum}\n").into_bytes();
-        text.extend_from_slice(body.as_bytes());
+        // In one piece: a large list need not be in memory several times.
+        let mut text = Vec::with_capacity(size + about.len() + ROOM);
+        text.extend_from_slice(head(&[0; 32]).as_bytes());
+        let body = text.len();
+        text.extend_from_slice(b"{\"about\":");
+        text.extend_from_slice(about.as_bytes());
+        for (listing, items) in lists() {
+            text.extend_from_slice(format!(",\"{}\":[", listing.member()).as_bytes());
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    text.push(b',');
+                }
+                text.extend_from_slice(item.definition.as_bytes());
+            }
+            text.push(b']');
+        }
+        text.push(b'}');
+        let head = head(&Sha256::digest(text.get(body..)?));
+        text.get_mut(..body)?.copy_from_slice(head.as_bytes());
         (text.len() <= MAX_SIZE).then_some(text)
     }
 
@@ -58,8 +74,9 @@ impl Manifest {
         let body = Json::parse(body.to_vec()).ok()?;
         let about = Arc::new(about_of(&object::get(&body, "about")?));
         let mut lists = HashMap::new();
-        for listing in Listing::ALL {
-            let Some(list) = object::get(&body, listing.member()) else { continue };
+        let members = object::peek(&body, Listing::ALL.map(Listing::member));
+        for (listing, list) in Listing::ALL.into_iter().zip(members) {
+            let Some(list) = list else { continue };
             let items = object::items(&list).ok()?.into_iter();
             let items: Option<Vec<Item>> = items
                 .map(|definition| {
@@ -71,6 +88,11 @@ impl Manifest {
         }
         Some(Self { about, lists })
     }
+}
+
+/// The first line, with its end.
+fn head(sum: &[u8]) -> String {
+    format!("{HEAD} {}\n", hex(sum))
 }
 
 fn about_json(about: &About) -> Json {

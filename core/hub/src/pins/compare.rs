@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use capstan_model::{ServerName, Trust};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::fingerprint::pins;
+use super::fingerprint::{pins, sum};
+use super::sums::Sums;
 use super::{NewTools, Odd, PinRules, Seen, Standing};
-use crate::ports::{Changes, Clock, Item, Pin, PinStore, StoreError};
+use crate::ports::{Approved, Changes, Clock, Item, Pin, PinOwner, PinStore, StoreError};
 
 /// Where approved definitions are kept, and what belongs to that.
 pub(super) struct Kept {
     pub(super) store: Arc<dyn PinStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) changes: Arc<Changes>,
+    pub(super) sums: Sums,
 }
 
 // === impl Kept ===
@@ -36,11 +38,15 @@ impl Kept {
                 }
                 // What the configuration says holds all the same.
                 let mut odd = before.map(|before| Odd::clone(&before.odd)).unwrap_or_default();
-                let unexpected = pins(items).into_iter().filter(|pin| !rules.expects(&pin.tool));
-                odd.extend(unexpected.map(|pin| (pin.tool, Standing::Unexpected)));
+                odd.extend(unexpected(rules, items));
                 (odd, false)
             }
         }
+    }
+
+    /// Whether the list with this sum is known to be approved as a whole.
+    async fn is_whole(&self, owner: &PinOwner, sum: &String) -> Result<bool, Arc<StoreError>> {
+        Ok(self.sums.get(&*self.store).await?.get(owner) == Some(sum))
     }
 
     /// The tools of a list that are not what was approved. A server that was never seen is approved
@@ -50,16 +56,23 @@ impl Kept {
         server: &ServerName,
         rules: &PinRules,
         items: &[Item],
-    ) -> Result<Odd, StoreError> {
+    ) -> Result<Odd, Arc<StoreError>> {
         let owner = rules.owner(server);
-        let pins = pins(items);
-        let mut approved = self.store.pins(&owner).await?;
-        if approved.is_none() {
-            self.store.begin(&owner, &pins).await?;
-            // Another process may have been first, with another list.
-            approved = self.store.pins(&owner).await?;
+        let sum = sum(items);
+        if self.is_whole(&owner, &sum).await? {
+            return Ok(unexpected(rules, items).collect());
         }
-        let approved = approved.unwrap_or_default();
+        let pins = pins(items);
+        let mut approved = self.store.pins(&owner).await.map_err(Arc::new)?;
+        if approved.is_none() {
+            self.store.begin(&owner, &pins, &sum).await.map_err(Arc::new)?;
+            if self.is_whole(&owner, &sum).await? {
+                return Ok(unexpected(rules, items).collect());
+            }
+            // Another process was first, with another list.
+            approved = self.store.pins(&owner).await.map_err(Arc::new)?;
+        }
+        let Approved { pins: approved, changes } = approved.unwrap_or_default();
         let approved: HashMap<&str, &Pin> =
             approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
         let mut odd = Odd::new();
@@ -71,6 +84,13 @@ impl Kept {
                 }
             }
         }
+        let is_same = |pin: &Pin| approved.get(pin.tool.as_str()).is_some_and(|one| one.is(pin));
+        // Also what nobody expects must be the same: some day it may be expected.
+        if pins.iter().all(is_same)
+            && let Err(error) = self.store.note(&owner, &sum, changes).await
+        {
+            debug!(%server, %error, "what was approved is compared one by one the next time, too");
+        }
         let is_strict = rules.trust != Trust::Trusted || rules.new_tools == NewTools::Refuse;
         if is_strict || odd.is_empty() {
             return Ok(odd);
@@ -79,9 +99,15 @@ impl Kept {
         for pin in &new {
             info!(%server, tool = ?pin.tool, "a trusted server has changed a tool");
         }
-        self.store.approve(&owner, &new).await?;
+        self.store.approve(&owner, &new).await.map_err(Arc::new)?;
         Ok(Odd::new())
     }
+}
+
+/// The tools that the configuration does not let the server have.
+fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String, Standing)> {
+    let names = items.iter().map(|item| &item.name).filter(|name| !rules.expects(name));
+    names.map(|name| (name.clone(), Standing::Unexpected))
 }
 
 fn say_broken(server: &ServerName, error: &StoreError) {

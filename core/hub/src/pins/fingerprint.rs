@@ -20,6 +20,11 @@ pub(super) fn pins<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Pin> {
     items.into_iter().filter(|item| names.insert(item.name.as_str())).map(pin).collect()
 }
 
+/// A digest of a whole list, byte by byte: with the same one, every definition is the same.
+pub(super) fn sum(items: &[Item]) -> String {
+    digest_of(items.iter().flat_map(|item| [item.name.as_str(), item.definition.as_str()]))
+}
+
 /// The definition of an item, as it is approved.
 pub(super) fn pin(item: &Item) -> Pin {
     let parts = object::peek(&item.definition, MEMBERS);

@@ -1,8 +1,10 @@
 //! Lists of servers, looked at before anybody decides about what is in them.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use capstan_model::CallError;
+use futures::future::{Either, select};
 
 use super::Odd;
 use crate::hub::Hub;
@@ -16,9 +18,12 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
-        let items = backend.list(listing).await?;
-        self.compare(backend, listing, &items).await;
-        Ok(items)
+        let listed = async {
+            let items = backend.list(listing).await?;
+            self.compare(backend, listing, &items).await;
+            Ok(items)
+        };
+        self.beside(backend, listing, listed).await
     }
 
     /// Connects if need be and says what a server offers now.
@@ -36,9 +41,31 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
-        let items = backend.current(listing).await?;
-        let odd = self.compare(backend, listing, &items).await;
-        Ok((items, odd))
+        let judged = async {
+            let items = backend.current(listing).await?;
+            let odd = self.compare(backend, listing, &items).await;
+            Ok((items, odd))
+        };
+        self.beside(backend, listing, judged).await
+    }
+
+    /// Lets the server and what its tools are compared with get ready at the same time: each may
+    /// take milliseconds to begin.
+    async fn beside<T>(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+        work: impl Future<Output = T>,
+    ) -> T {
+        if listing != Listing::Tools {
+            return work.await;
+        }
+        let ready = pin!(self.pins.get_ready(backend.name()));
+        // The work goes first, and is not waited with when it is done.
+        match select(pin!(work), ready).await {
+            Either::Left((done, _)) => done,
+            Either::Right(((), work)) => work.await,
+        }
     }
 
     async fn compare(

@@ -3,14 +3,15 @@
 //! What a server has when it is first seen is approved with it. From then on a tool that is new is
 //! asked about, and one whose definition has changed is not used until somebody has looked at it:
 //! a server cannot show one thing and become another. The changes of a trusted server are only
-//! told. `fingerprint` says what counts as a change, `compare` looks up what was approved, `hub` has every
-//! list looked at.
+//! told. `fingerprint` says what counts as a change, `compare` looks up what was approved, `sums` which
+//! lists need not be compared, `hub` has every list looked at.
 //!
 //! **Invariant:** pins never permit anything; they only make a verdict stricter.
 
 mod compare;
 mod fingerprint;
 mod hub;
+mod sums;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,7 @@ use crate::ports::{
 };
 use compare::Kept;
 use fingerprint::{pin, pins};
+use sums::Sums;
 
 /// How long it takes at most until what another process approved is seen here.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -112,7 +114,7 @@ impl Pins {
         changes: Arc<Changes>,
         servers: HashMap<ServerName, PinRules>,
     ) -> Self {
-        let kept = Some(Kept { store, clock, changes });
+        let kept = Some(Kept { store, clock, changes, sums: Sums::default() });
         Self { kept, servers, ..Self::default() }
     }
 
@@ -135,6 +137,15 @@ impl Pins {
         let before = self.lock().insert(server.clone(), seen).map(|before| before.odd);
         self.tell(server, before, &odd);
         odd
+    }
+
+    /// Does ahead of time what the first look at this server's tools would wait for.
+    pub(crate) async fn get_ready(&self, server: &ServerName) {
+        let is_seen = self.lock().contains_key(server);
+        if let (Some(kept), true, false) = (&self.kept, self.servers.contains_key(server), is_seen)
+        {
+            kept.store.get_ready().await;
+        }
     }
 
     /// Looks again at the servers some of whose tools are not approved, or could not be compared.
@@ -234,7 +245,7 @@ impl Pins {
         };
         let approved = kept.store.pins(&rules.owner(server)).await?.unwrap_or_default();
         let mut approved: HashMap<String, Pin> =
-            approved.into_iter().map(|pin| (pin.tool.clone(), pin)).collect();
+            approved.pins.into_iter().map(|pin| (pin.tool.clone(), pin)).collect();
         let review = |item: &Item| {
             let now = pin(item);
             let before = approved.remove(&item.name);
@@ -310,8 +321,8 @@ impl PinRules {
         match before {
             _ if !self.expects(&now.tool) => Standing::Unexpected,
             None => Standing::New,
-            Some(before) if before.fingerprint != now.fingerprint => Standing::Changed,
-            Some(_) => Standing::Approved,
+            Some(before) if before.is(now) => Standing::Approved,
+            Some(_) => Standing::Changed,
         }
     }
 }

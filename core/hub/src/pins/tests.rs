@@ -7,24 +7,37 @@ use capstan_wire::Json;
 use jiff::Timestamp;
 
 use super::*;
-use crate::ports::BoxFuture;
+use crate::ports::{Approved, BoxFuture};
 
 /// Keeps definitions in memory; broken when it has no memory, or when it is told to be.
 #[derive(Default)]
-struct Memory(Option<Mutex<HashMap<String, Vec<Pin>>>>, AtomicBool);
+pub(super) struct Memory(Option<Mutex<HashMap<String, Known>>>, AtomicBool, AtomicU64);
+
+/// What is kept of one server, and how often that was read.
+#[derive(Default)]
+pub(super) struct Known {
+    approved: Approved,
+    sum: Option<String>,
+    reads: usize,
+}
 
 /// Goes forward when it is told to.
 #[derive(Default)]
 struct Hand(Mutex<Duration>);
 
 impl Memory {
-    fn whole() -> Arc<Self> {
-        Arc::new(Self(Some(Mutex::default()), AtomicBool::new(false)))
+    pub(super) fn whole() -> Arc<Self> {
+        Arc::new(Self(Some(Mutex::default()), AtomicBool::default(), AtomicU64::default()))
+    }
+
+    /// How often sums were looked up.
+    pub(super) fn looks(&self) -> u64 {
+        self.2.load(Ordering::Acquire)
     }
 
     fn with<T>(
         &self,
-        act: impl FnOnce(&mut HashMap<String, Vec<Pin>>) -> T,
+        act: impl FnOnce(&mut HashMap<String, Known>) -> T,
     ) -> BoxFuture<'static, Result<T, StoreError>>
     where
         T: Send + 'static,
@@ -39,20 +52,59 @@ impl Memory {
 }
 
 impl PinStore for Memory {
+    fn get_ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, String>, StoreError>> {
+        let owner = |identity: &String| PinOwner { server: server(), identity: identity.clone() };
+        self.2.fetch_add(1, Ordering::AcqRel);
+        let sums = self.with(|all| {
+            let sums = all.iter().filter_map(|(one, known)| Some((owner(one), known.sum.clone()?)));
+            sums.collect()
+        });
+        // Others come while it is looked up.
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            sums.await
+        })
+    }
+
     fn pins<'a>(
         &'a self,
         whose: &'a PinOwner,
-    ) -> BoxFuture<'a, Result<Option<Vec<Pin>>, StoreError>> {
-        self.with(|all| all.get(&whose.identity).cloned())
+    ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>> {
+        self.with(|all| {
+            let known = all.get_mut(&whose.identity)?;
+            known.reads += 1;
+            Some(known.approved.clone())
+        })
     }
 
     fn begin<'a>(
         &'a self,
         whose: &'a PinOwner,
         pins: &'a [Pin],
+        sum: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.with(|all| {
-            all.entry(whose.identity.clone()).or_insert_with(|| pins.to_vec());
+            let approved = Approved { pins: pins.to_vec(), changes: 0 };
+            let first = || Known { approved, sum: Some(sum.to_owned()), reads: 0 };
+            all.entry(whose.identity.clone()).or_insert_with(first);
+        })
+    }
+
+    fn note<'a>(
+        &'a self,
+        whose: &'a PinOwner,
+        sum: &'a str,
+        changes: i64,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.with(|all| {
+            let known = all.get_mut(&whose.identity);
+            if let Some(known) = known.filter(|known| known.approved.changes == changes) {
+                known.sum = Some(sum.to_owned());
+            }
         })
     }
 
@@ -63,8 +115,10 @@ impl PinStore for Memory {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.with(|all| {
             let known = all.entry(whose.identity.clone()).or_default();
-            known.retain(|one| pins.iter().all(|new| new.tool != one.tool));
-            known.extend_from_slice(pins);
+            known.approved.pins.retain(|one| pins.iter().all(|new| new.tool != one.tool));
+            known.approved.pins.extend_from_slice(pins);
+            known.approved.changes += 1;
+            known.sum = None;
         })
     }
 }
@@ -278,4 +332,53 @@ async fn where_nothing_can_be_looked_up_nothing_is_refused() {
     assert_eq!(pins.standing(&id), Standing::Approved);
     assert!(pins.approve(&server(), list(FIRST).iter()).await.is_err());
     assert!(pins.review(&server(), &list(FIRST)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_list_that_was_found_to_be_approved_is_not_compared_tool_by_tool_again() {
+    let store = Memory::whole();
+    let reads = || store.0.as_ref().unwrap().lock().unwrap().values().map(|one| one.reads).sum();
+    let look = async |tools| {
+        let pins = pins_in(&store, PinRules::default());
+        pins.look_at(&server(), &list(tools)).await.len()
+    };
+    // The first time, and every time that it is the same.
+    assert_eq!((look(FIRST).await, look(FIRST).await, reads()), (0, 0, 0));
+    // Fewer tools, each of them approved: compared once.
+    assert_eq!((look(&FIRST[..1]).await, look(&FIRST[..1]).await, reads()), (0, 0, 1));
+    // What is not approved is compared each time.
+    assert_eq!((look(LATER).await, look(LATER).await, reads()), (2, 2, 3));
+    assert_eq!((look(&FIRST[..1]).await, reads()), (0, 3));
+}
+
+#[tokio::test]
+async fn what_is_approved_later_makes_the_list_before_another_one() {
+    let store = Memory::whole();
+    let pins = pins_in(&store, PinRules::default());
+    assert!(pins.look_at(&server(), &list(FIRST)).await.is_empty());
+    pins.approve(&server(), list(LATER).iter()).await.unwrap();
+    // The server goes back to what it was, which is no longer what was approved.
+    let pins = pins_in(&store, PinRules::default());
+    let odd = pins.look_at(&server(), &list(FIRST)).await;
+    assert_eq!(Standing::of(&odd, "b"), Standing::Changed);
+    assert_eq!(odd.len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_changed_while_nobody_expected_it_is_changed_when_somebody_does() {
+    let store = Memory::whole();
+    let expecting = |tools: &[&str]| {
+        let expected = Some(tools.iter().map(ToString::to_string).collect());
+        pins_in(&store, PinRules { expected, ..PinRules::default() })
+    };
+    let standing = async |tools: &[&str], list: Arc<[Item]>| {
+        Standing::of(&*expecting(tools).look_at(&server(), &list).await, "b")
+    };
+    assert_eq!(standing(&["a"], list(FIRST)).await, Standing::Unexpected);
+    // Also from memory it is not expected.
+    assert_eq!(standing(&["a"], list(FIRST)).await, Standing::Unexpected);
+    let changed = || list(&LATER[..2]);
+    assert_eq!(standing(&["a"], changed()).await, Standing::Unexpected);
+    assert_eq!(standing(&["a", "b"], changed()).await, Standing::Changed);
+    assert_eq!(standing(&["a", "b"], list(FIRST)).await, Standing::Approved);
 }

@@ -146,7 +146,8 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             }
         };
         let (items, odd) = hub.judged(backend, listing).await?;
-        let index = hub.catalog.facts.of(&hub.policy, &id.server, target.kind, &items);
+        let facts = &hub.catalog.facts;
+        let index = facts.of(&id.server, target.kind, &items);
         let overlay = match target.kind {
             Kind::Tool => hub.catalog.overrides.learn(&id.server, &items),
             Kind::Resource | Kind::Prompt => None,
@@ -155,7 +156,7 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             Some(overlay) => ItemId { item: overlay.own_name(&id.item).to_owned(), ..id },
             None => id,
         };
-        if let Some((definition, fact)) = index.get(&id.item) {
+        if let Some((definition, fact)) = facts.get(&hub.policy, &index, target.kind, &id) {
             let standing = Standing::of(&odd, &id.item);
             return Ok(Some((id, definition, Some(fact), standing)));
         }

@@ -1,5 +1,7 @@
 //! The definitions of tools that were approved, as they are kept.
 
+use std::collections::HashMap;
+
 use capstan_model::ServerName;
 
 use super::{BoxFuture, StoreError};
@@ -7,18 +9,36 @@ use super::{BoxFuture, StoreError};
 /// Keeps approved definitions. Shared by every process of one operator, so each operation is one
 /// atomic step.
 pub trait PinStore: Send + Sync {
+    /// Does ahead of time what must be done before anything can be looked up.
+    fn get_ready(&self) -> BoxFuture<'_, ()>;
+
+    /// The sum of the list of each server that is known to be approved as a whole: by
+    /// [`Self::begin`] or [`Self::note`], and with nothing approved since. Of some it may not be
+    /// known.
+    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, String>, StoreError>>;
+
     /// What was approved of a server; `None` when it was never seen.
     fn pins<'a>(
         &'a self,
         whose: &'a PinOwner,
-    ) -> BoxFuture<'a, Result<Option<Vec<Pin>>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>>;
 
-    /// Approves what a server has that was never seen. Where somebody else was first, nothing
-    /// happens.
+    /// Approves what a server has that was never seen: these tools, which are a list with this sum.
+    /// Where somebody else was first, nothing happens.
     fn begin<'a>(
         &'a self,
         whose: &'a PinOwner,
         pins: &'a [Pin],
+        sum: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Takes note that the list with this sum was found to be approved as a whole when so much had
+    /// been approved. Where something was approved since, nothing happens.
+    fn note<'a>(
+        &'a self,
+        whose: &'a PinOwner,
+        sum: &'a str,
+        changes: i64,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Approves definitions in the place of those that the tools had.
@@ -31,12 +51,21 @@ pub trait PinStore: Send + Sync {
 
 /// Whose definitions they are. A server of the same name that is started or reached in another way
 /// is another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PinOwner {
     /// The server.
     pub server: ServerName,
     /// How it is started or reached, as a digest.
     pub identity: String,
+}
+
+/// What was approved of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Approved {
+    /// The definitions.
+    pub pins: Vec<Pin>,
+    /// How often something was approved since the server was first seen.
+    pub changes: i64,
 }
 
 /// One approved definition.
@@ -48,4 +77,13 @@ pub struct Pin {
     pub fingerprint: String,
     /// That, as a person reads it.
     pub text: String,
+}
+
+// === impl Pin ===
+
+impl Pin {
+    /// Whether this is the definition that was approved.
+    pub(crate) fn is(&self, now: &Self) -> bool {
+        self.fingerprint == now.fingerprint
+    }
 }
