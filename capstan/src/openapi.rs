@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use capstan_backend::plain::Names;
 use capstan_config::{OpenApi, Server, ServerEntry, is_secret_name};
 use capstan_hub::ports::Backend;
-use capstan_model::Secret;
+use capstan_model::{Secret, Trust};
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::Glob;
 
@@ -42,15 +43,25 @@ pub(crate) fn server(
         source: source(entry, &openapi.document),
         base_url: openapi.base_url.clone().map(Secret::new),
         headers: headers.collect(),
+        auth: openapi.auth.iter().map(|(name, one)| (name.clone(), one.clone())).collect(),
         secrets: secrets(entry, openapi, around),
         tags: openapi.tags.clone(),
         only: openapi.only.as_deref().map(globs),
         except: globs(&openapi.except),
+        names: names(server.trust),
         startup_timeout: server.startup_timeout,
         timeout: server.timeout,
         answer: usize::try_from(answer).unwrap_or(usize::MAX),
         cache: Some(around.cache.to_owned()),
     }))
+}
+
+/// Names that lead into a network are for servers that are trusted.
+fn names(trust: Trust) -> Names {
+    match trust {
+        Trust::Trusted => Names::Anywhere,
+        Trust::Untrusted | Trust::Sandboxed => Names::Outside,
+    }
 }
 
 /// A file is found from the folder of the file that names it.
@@ -76,5 +87,6 @@ fn secrets(entry: &ServerEntry, openapi: &OpenApi, around: &Around<'_>) -> Vec<S
     });
     let urls = openapi.base_url.iter().chain([&openapi.document]);
     let in_urls = urls.flat_map(|url| (around.url_secrets)(url)).map(Secret::new);
-    tokens.chain(in_urls).chain(entry.secrets.iter().cloned()).collect()
+    let in_auth = openapi.auth.values().map(|credentials| credentials.secret().clone());
+    tokens.chain(in_urls).chain(in_auth).chain(entry.secrets.iter().cloned()).collect()
 }

@@ -1,12 +1,13 @@
 //! Registries of servers: asked over the network, or read from a file.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::Registries;
 use capstan_config::edit::{NewProgram, NewServer, NewTarget};
-use capstan_config::registry::Offer;
-use capstan_config::{Dialect, Kind, Scope, Surroundings, load};
+use capstan_config::registry::{Need, Offer};
+use capstan_config::{Dialect, Kind, Plugin, Scope, Surroundings, load};
 use capstan_hub::ports::BoxFuture;
 use capstan_registry::{OFFICIAL, Registry, RegistryError};
 
@@ -50,11 +51,12 @@ impl Registries for LocalHost {
         &'a self,
         url: &'a str,
         sha256: &'a str,
-    ) -> BoxFuture<'a, Result<NewServer, Failure>> {
+        settings: &'a [(String, String)],
+    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), Failure>> {
         Box::pin(async move {
             let bytes =
                 self.registry(None)?.bundle(url, sha256).await.map_err(|error| failed(&error))?;
-            self.keep_bundle(&bytes, sha256)
+            self.keep_bundle(&bytes, sha256, settings)
         })
     }
 }
@@ -67,45 +69,113 @@ impl LocalHost {
         Registry::at(address.as_deref().unwrap_or(OFFICIAL)).map_err(|error| failed(&error))
     }
 
-    /// Puts a bundle where it stays, and reads what starts it.
-    fn keep_bundle(&self, bytes: &[u8], sha256: &str) -> Result<NewServer, Failure> {
+    /// Puts a bundle where it stays, and reads what starts it. Secrets are variables in that.
+    fn keep_bundle(
+        &self,
+        bytes: &[u8],
+        sha256: &str,
+        settings: &[(String, String)],
+    ) -> Result<(NewServer, Vec<Need>), Failure> {
         let folder = self.world.data().join("bundles");
         let path = folder.join(format!("{}.mcpb", sha256.to_lowercase()));
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
         written.map_err(|error| Failure::internal(format!("{}: {error}", path.display())))?;
         let file = config_file(Scope::Flag, path, Some(Dialect::Mcpb));
         let sources = packages::read(&file, self.world.data())?;
+        let plugin = sources.iter().find_map(|source| source.plugin.as_ref());
+        let plugin = plugin.ok_or_else(|| broken("the bundle has no manifest"))?;
+        let answers = self.answers(plugin, settings)?;
         let workspace = self.world.workspace();
         let around = Surroundings {
-            variable: &|name| self.world.variable(name),
+            variable: &|name| answers.get(name).cloned().or_else(|| self.world.variable(name)),
             project_dir: &workspace.to_string_lossy(),
         };
         let loaded = load(&sources, &around);
-        let broken = |why: String| Failure::new(Exit::Config, "invalid_config", why);
         let entry = loaded.config.servers.values().next();
-        let entry = entry.ok_or_else(|| broken("the bundle has no server".to_owned()))?;
+        let entry = entry.ok_or_else(|| broken("the bundle has no server"))?;
         let server = entry.status.as_ref().map_err(|problem| {
-            let failure = broken(problem.to_string());
+            let failure = broken(&problem.to_string());
             Failure { hint: problem.help.clone(), ..failure }
         })?;
-        if !entry.secrets.is_empty() {
-            let path = file.path.display();
-            return Err(broken("a setting of the bundle is a secret".to_owned())
-                .hint(format!("set its variable and use `--config {path}` instead")));
-        }
         let Kind::Stdio(program) = &server.kind else {
-            return Err(broken("the bundle starts no program".to_owned()));
+            return Err(broken("the bundle starts no program"));
         };
         let env = program.env.iter().map(|(name, value)| (name.clone(), value.reveal().clone()));
-        Ok(NewServer {
-            description: server.description.clone(),
-            ..NewServer::new(NewTarget::Stdio(NewProgram {
-                command: program.command.clone(),
-                args: program.args.clone(),
-                env: env.collect(),
-            }))
-        })
+        let program = NewProgram {
+            command: program.command.clone(),
+            args: program.args.clone(),
+            env: env.collect(),
+        };
+        refuse_variables(&program, &answers)?;
+        let (description, target) = (server.description.clone(), NewTarget::Stdio(program));
+        let needs = plugin.secrets().into_iter().filter(|need| {
+            let own = format!("${{{}}}", need.variable);
+            answers.get(&need.variable).is_none_or(|answer| *answer == own)
+        });
+        Ok((NewServer { description, ..NewServer::new(target) }, needs.collect()))
     }
+
+    /// What the settings of a bundle are, by their variables: what the user says, and references
+    /// where they are secrets.
+    fn answers(
+        &self,
+        plugin: &Plugin,
+        settings: &[(String, String)],
+    ) -> Result<HashMap<String, String>, Failure> {
+        let secrets = plugin.secrets();
+        let mut answers = HashMap::new();
+        for (key, value) in settings {
+            if plugin.settings.iter().all(|setting| setting.key != *key) {
+                let keys: Vec<&str> = plugin.settings.iter().map(|one| one.key.as_str()).collect();
+                return Err(Failure::usage(format!("the bundle has no setting `{key}`"))
+                    .hint(format!("it has: {}", keys.join(", "))));
+            }
+            let variable = plugin.variable(key);
+            let is_secret = secrets.iter().any(|need| need.variable == variable);
+            if is_secret && !is_reference(value) {
+                return Err(Failure::usage(format!(
+                    "`{key}` is a secret, and would stand in the file"
+                ))
+                .hint(format!("name a variable that has it: `--set '{key}=${{{variable}}}'`")));
+            }
+            answers.insert(variable, value.clone());
+        }
+        for Need { variable, required, .. } in secrets {
+            if required || self.world.variable(&variable).is_some() {
+                let reference = format!("${{{variable}}}");
+                answers.entry(variable).or_insert(reference);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+fn broken(why: &str) -> Failure {
+    Failure::new(Exit::Config, "invalid_config", why)
+}
+
+/// Whether a value is a variable and nothing else.
+fn is_reference(value: &str) -> bool {
+    let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Variables are the user's to name: one that the bundle itself names could be any that is set here.
+fn refuse_variables(
+    program: &NewProgram,
+    answers: &HashMap<String, String>,
+) -> Result<(), Failure> {
+    let texts = std::iter::once(&program.command).chain(&program.args).chain(program.env.values());
+    for text in texts {
+        let rest = answers.values().filter(|answer| is_reference(answer));
+        let rest = rest.fold(text.clone(), |text, answer| text.replace(answer.as_str(), ""));
+        if rest.contains("${") {
+            return Err(broken("a value of the bundle names a variable, which it may not"));
+        }
+    }
+    Ok(())
 }
 
 fn of_file(path: &Path) -> Result<Offer, Failure> {

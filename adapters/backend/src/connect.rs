@@ -26,6 +26,7 @@ use crate::link::Opening;
 use crate::listing::Lists;
 use crate::local::Place;
 use crate::mask::Masker;
+use crate::outside::{Names, Outside};
 use crate::reach::{AGENT, Reach};
 use crate::session::Session;
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
@@ -241,11 +242,11 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
-    address.web(&settings.headers, Arc::clone(&watched.masker))
+    address.web(&settings.headers, Arc::clone(&watched.masker), Names::Anywhere)
 }
 
 /// The client through which every request to an address on another machine leaves.
-fn client(address: &Address) -> Result<reqwest::Client, String> {
+fn client(address: &Address, names: Names) -> Result<reqwest::Client, String> {
     let mut builder = reqwest::Client::builder()
         .user_agent(AGENT)
         .referer(false)
@@ -258,12 +259,15 @@ fn client(address: &Address) -> Result<reqwest::Client, String> {
     }
     if address.socket.is_some() || is_loopback(&address.url) {
         builder = builder.no_proxy();
+    } else if names == Names::Outside {
+        let host = address.url.host_str().unwrap_or_default().to_owned();
+        builder = builder.dns_resolver(Arc::new(Outside { host }));
     }
     builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
 }
 
 /// Whether an address is on this machine, where no proxy can reach it for us.
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -277,12 +281,13 @@ impl Address {
         &self,
         headers: &[(String, Secret<String>)],
         masker: Arc<Masker>,
+        names: Names,
     ) -> Result<Web, String> {
         // Whoever asks for compression needs somebody who undoes it.
         let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
         let reach = match self.local().filter(|_| headers.iter().all(is_plain)) {
             Some(local) => local,
-            None => Reach::Far(client(self)?),
+            None => Reach::Far(client(self, names)?),
         };
         Web::new(reach, self.url.clone(), headers, masker)
     }

@@ -9,7 +9,7 @@
 //! of that), `connect` puts all that together, and `server` keeps one alive and implements the hub's
 //! port, with `life` for what it knows of it and `footprint` for what it uses up. [`plain`] speaks to
 //! servers on the web that do not speak MCP, and [`once`] runs a program that does not, and reads what
-//! it prints.
+//! it prints; [`attempt`] is what the servers made of these two share.
 
 pub mod settings;
 pub mod keeper;
@@ -28,6 +28,7 @@ mod events;
 mod pieces;
 mod local;
 mod unpack;
+mod outside;
 mod reach;
 mod web;
 mod link;
@@ -46,6 +47,7 @@ mod wanted;
 mod server;
 pub mod plain;
 pub mod once;
+pub mod attempt;
 
 pub use server::Server;
 pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};

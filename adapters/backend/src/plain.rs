@@ -12,8 +12,9 @@ use capstan_model::Secret;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
-use crate::connect::Address;
+use crate::connect::{Address, is_loopback};
 use crate::mask::Masker;
+pub use crate::outside::Names;
 use crate::pieces::Pieces;
 use crate::reach::Response;
 use crate::web::{Order, Web, WebError};
@@ -123,6 +124,11 @@ impl WebAddress {
         self.0.url.query()
     }
 
+    /// Whether nobody between here and there reads what is sent.
+    pub fn is_sheltered(&self) -> bool {
+        self.0.url.scheme() == "https" || self.0.socket.is_some() || is_loopback(&self.0.url)
+    }
+
     /// The number that it is written with, where it is no name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.0.url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
@@ -140,10 +146,11 @@ impl Plain {
         address: &WebAddress,
         headers: &[(String, Secret<String>)],
         secrets: &[Secret<String>],
+        names: Names,
     ) -> Result<Self, String> {
         let given = headers.iter().map(|(_, value)| value).chain(secrets);
         let masker = Masker::new(given.map(|secret| secret.reveal().clone()));
-        Ok(Self { web: address.0.web(headers, Arc::new(masker))? })
+        Ok(Self { web: address.0.web(headers, Arc::new(masker), names)? })
     }
 
     /// Sends a request and reads at most `limit` bytes of what comes back. Redirects are followed
@@ -171,9 +178,10 @@ impl Plain {
         let mut headers = HeaderMap::new();
         for (name, value) in given {
             let name = HeaderName::from_bytes(name.as_bytes());
-            let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) else {
+            let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(&value)) else {
                 return Err(PlainError::Unfit("a header has characters that cannot be sent"));
             };
+            value.set_sensitive(true);
             headers.append(name, value);
         }
         let method = Method::from_bytes(method.as_bytes())

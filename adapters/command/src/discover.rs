@@ -310,7 +310,11 @@ impl<'a> Explorer<'a> {
         let typed: Vec<&str> = typed.collect();
         let fine = output.end == End::Code(0);
         let text = |bytes: Vec<u8>| {
-            let program = help::read(&bytes, &typed);
+            let mut program = help::read(&bytes, &typed);
+            if !fine && !program.is_understood() {
+                // Whoever fails and says nothing that is help has complained.
+                program = Program::default();
+            }
             Text { bytes, program, fine }
         };
         let stdout = text(output.stdout.bytes);

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`settings`] is what the configuration says of one program, [`help`] reads
 //! help texts, `discover` runs the program to get them, `cache` keeps what was found, `danger` says
-//! which flags are never offered, `tool` makes a tool of a command, `argv` makes a command line of a
+//! which flags are never offered and `reading` what may only read, `tool` makes a tool of a command, `argv` makes a command line of a
 //! call, `answer` an answer of what was printed, and `server` implements the hub's port.
 //!
 //! **Invariant:** a caller's value becomes one whole argument, or a part of one behind `=`. It never
@@ -14,6 +14,7 @@ mod allowed;
 mod discover;
 mod cache;
 mod danger;
+mod reading;
 mod tool;
 mod preset;
 mod argv;

@@ -6,7 +6,7 @@ use crate::allowed::Allowed;
 use crate::argv::{Argv, Place, Slot, Times};
 use crate::help::{Kind, Value, ValueType};
 use crate::settings::{CommandSettings, Preset};
-use crate::tool::{Tool, define};
+use crate::tool::{Hint, Tool, define};
 
 /// The property whose values follow the flags.
 const REST: &str = "args";
@@ -52,7 +52,7 @@ pub(crate) fn preset(settings: &CommandSettings, entry: &Preset) -> Result<Tool,
     let runs = format!("{} {}", settings.binary(), entry.args.join(" "));
     let description =
         entry.description.clone().unwrap_or_else(|| format!("Runs `{}`.", runs.trim()));
-    let definition = define(&entry.name, &description, &input);
+    let definition = define(&entry.name, &description, &input, Hint::None);
     Ok(Tool { name: entry.name.clone(), definition, argv })
 }
 

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_backend::SpawnError;
+use capstan_backend::attempt::{Attempt, CLOSED, Offer};
 use capstan_backend::once::{End, Limits, Output, Program};
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Notice, Operator};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
-use futures::future::Shared;
 use serde_json::{Map, json};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
 
@@ -22,9 +22,6 @@ use crate::cache::Entry;
 use crate::discover::{Found, discover};
 use crate::settings::CommandSettings;
 use crate::tool::{Tool, tools};
-
-/// How long a failure to find out is believed before the program is asked again.
-const BELIEVED: Duration = Duration::from_secs(5);
 
 /// How long a call runs before anybody is told how it goes.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -56,22 +53,16 @@ pub struct CommandServer {
     settings: Arc<CommandSettings>,
     /// What is run for calls.
     program: Program,
-    link: Mutex<Option<(Link, Instant)>>,
+    known: Attempt<Known>,
     stderr: Mutex<VecDeque<String>>,
-    closing: watch::Sender<bool>,
     /// The places for calls that run.
     places: Semaphore,
 }
 
-/// What is known of the program, shared by all who wait for it.
-type Link = Shared<BoxFuture<'static, Result<Arc<Known>, String>>>;
-
+/// What is known of the program.
 struct Known {
     tools: Vec<Tool>,
-    items: Arc<[Item]>,
-    about: Arc<About>,
-    /// What the configuration asks for and the program does not have.
-    missing: Option<String>,
+    offer: Offer,
 }
 
 // === impl CommandServer ===
@@ -87,44 +78,16 @@ impl CommandServer {
         Self {
             settings: Arc::new(settings),
             program,
-            link: Mutex::new(None),
+            known: Attempt::default(),
             stderr: Mutex::new(VecDeque::new()),
-            closing: watch::Sender::new(false),
             places: Semaphore::new(AT_ONCE),
         }
     }
 
     async fn known(&self) -> Result<Arc<Known>, CallError> {
         let server = self.settings.name.clone();
-        self.link().await.map_err(|reason| CallError::Unreachable { server, reason })
-    }
-
-    /// What is known, or the attempt to find out; one for all who wait.
-    fn link(&self) -> Link {
-        let mut known = lock(&self.link);
-        if let Some((link, since)) = known.as_ref() {
-            let failed = matches!(link.peek(), Some(Err(_)));
-            if !failed || since.elapsed() < BELIEVED {
-                return link.clone();
-            }
-        }
-        let mut closing = self.closing.subscribe();
-        let settings = Arc::clone(&self.settings);
-        let link: Link = async move {
-            let gone = closing.wait_for(is_set);
-            tokio::select! {
-                biased;
-                _ = gone => Err("it was closed".to_owned()),
-                known = know(settings) => known,
-            }
-        }
-        .boxed()
-        .shared();
-        *known = Some((link.clone(), Instant::now()));
-        drop(known);
-        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
-        tokio::spawn(link.clone());
-        link
+        let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
+        known.map_err(|reason| CallError::Unreachable { server, reason })
     }
 
     async fn call(
@@ -171,16 +134,15 @@ impl CommandServer {
                 progress.heard(line);
             }
         };
-        let mut closing = self.closing.subscribe();
-        let (server, closed) = (self.settings.name.clone(), "it was closed".to_owned());
+        let (server, closed) = (self.settings.name.clone(), CLOSED.to_owned());
         let name = server.clone();
         let unreachable = |reason| CallError::Unreachable { server: name.clone(), reason };
-        if is_set(&closing.borrow()) {
+        if self.known.is_closed() {
             return Err(unreachable(closed));
         }
         tokio::select! {
             biased;
-            _ = closing.wait_for(is_set) => Err(match ticket.effect() {
+            () = self.known.closed() => Err(match ticket.effect() {
                 Effect::Read => unreachable(closed),
                 // It was running; how far it came nobody knows.
                 Effect::Write | Effect::Unknown => CallError::OutcomeUnknown { server, reason: closed },
@@ -227,31 +189,15 @@ impl Backend for CommandServer {
     }
 
     fn state(&self) -> ServerState {
-        let link = lock(&self.link);
-        match link.as_ref().map(|(link, _)| link.peek()) {
-            None => ServerState::Idle,
-            Some(None) => ServerState::Connecting,
-            Some(Some(Ok(known))) => match &known.missing {
-                Some(missing) => ServerState::Degraded(missing.clone()),
-                None => ServerState::Connected,
-            },
-            Some(Some(Err(reason))) => ServerState::Failed(reason.clone()),
-        }
+        self.known.state(|known| known.offer.lacking.as_ref())
     }
 
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.known().await?.about)) }.boxed()
+        async { Ok(Arc::clone(&self.known().await?.offer.about)) }.boxed()
     }
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        async move {
-            let known = self.known().await?;
-            Ok(match listing {
-                Listing::Tools => Arc::clone(&known.items),
-                Listing::Prompts | Listing::Resources | Listing::Templates => Arc::new([]),
-            })
-        }
-        .boxed()
+        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
     }
 
     fn run<'a>(
@@ -267,14 +213,8 @@ impl Backend for CommandServer {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.closing.send_replace(true);
+        self.known.close();
         futures::future::ready(()).boxed()
-    }
-}
-
-impl Drop for CommandServer {
-    fn drop(&mut self) {
-        self.closing.send_replace(true);
     }
 }
 
@@ -308,13 +248,9 @@ async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, String> {
         capabilities: Json::from_value(&json!({ "tools": {} })).ok(),
         ..About::default()
     };
-    let missing = missing(&settings, &found);
-    Ok(Arc::new(Known { items: items.collect(), tools, about: Arc::new(about), missing }))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "whoever waits for it passes a reference")]
-fn is_set(closing: &bool) -> bool {
-    *closing
+    let lacking = missing(&settings, &found);
+    let offer = Offer { items: items.collect(), about: Arc::new(about), lacking };
+    Ok(Arc::new(Known { tools, offer }))
 }
 
 fn too_slow(wait: Duration) -> String {

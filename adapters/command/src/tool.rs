@@ -9,6 +9,7 @@ use crate::danger::{Of, is_offered, makes_write, runs_others};
 use crate::discover::{Command, Found};
 use crate::help::{Flag, Kind, Positional, Program, Value, ValueType};
 use crate::preset::preset;
+use crate::reading::may_read;
 use crate::settings::CommandSettings;
 
 /// The most flags of one tool.
@@ -128,13 +129,24 @@ fn made(settings: &CommandSettings, command: &Command, name: String) -> Tool {
         "required": schema.required,
         "additionalProperties": false,
     });
-    let definition = define(&name, &description, &input);
+    let hint = if may_read(binary, &command.path, summary) { Hint::None } else { Hint::Writes };
+    let definition = define(&name, &description, &input, hint);
     Tool { name, definition, argv }
 }
 
+/// What a definition says of the effect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hint {
+    None,
+    Writes,
+}
+
 /// A definition as the protocol spells it.
-pub(crate) fn define(name: &str, description: &str, input: &JsonValue) -> Json {
-    let whole = json!({ "name": name, "description": description, "inputSchema": input });
+pub(crate) fn define(name: &str, description: &str, input: &JsonValue, hint: Hint) -> Json {
+    let mut whole = json!({ "name": name, "description": description, "inputSchema": input });
+    if hint == Hint::Writes {
+        add(&mut whole, "annotations", json!({ "readOnlyHint": false }));
+    }
     // Writing what was just put together cannot fail; were it ever to, an empty object harms nobody.
     Json::from_value(&whole).unwrap_or_else(|_| Json::empty_object())
 }

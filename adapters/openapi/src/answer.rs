@@ -16,17 +16,19 @@ const MIN_SECRET: usize = 8;
 /// The most of a refusal that is told, in bytes.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// The answer to a call of this operation.
+/// The answer to a call of this operation; `hint` is for a refusal.
 pub(crate) fn answer(
     operation: &Operation,
     response: &PlainResponse,
     secrets: &[Secret<String>],
+    hint: Option<&str>,
 ) -> Json {
     let media = response.content_type.as_deref().unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let text = std::str::from_utf8(&response.body).ok().map(|text| masked(text, secrets));
     if response.status >= 400 {
-        return refusal(response.status, text.as_deref().unwrap_or("its words are no text"));
+        let words = text.as_deref().unwrap_or("its words are no text");
+        return refusal(response.status, words, hint);
     }
     let is_json = media == "application/json" || media.ends_with("+json");
     let structure = text.clone().filter(|_| is_json || media.is_empty());
@@ -54,11 +56,12 @@ pub(crate) fn answer(
     }
 }
 
-/// An answer that is no.
-pub(crate) fn refusal(status: u16, words: &str) -> Json {
+/// An answer that is no, and what can be done about it.
+pub(crate) fn refusal(status: u16, words: &str, hint: Option<&str>) -> Json {
     let cut = words.get(..words.floor_char_boundary(MAX_REFUSAL)).unwrap_or_default();
     let more = if cut.len() < words.len() { "\n[the rest was cut]" } else { "" };
-    let text = format!("HTTP status {status}\n\n{cut}{more}");
+    let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+    let text = format!("HTTP status {status}{hint}\n\n{cut}{more}");
     written(&json!({ "content": [told(text.trim_end())], "isError": true }))
 }
 

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use capstan_backend::plain::WebAddress;
+use capstan_policy::special::is_special;
 use serde_json::Value;
 
 use crate::document::{Document, Version};
@@ -116,23 +117,7 @@ fn named_by_v2(document: &Document, home: Option<&WebAddress>) -> Option<String>
 /// Whether a number means something that only a network's own machines reach. This machine itself
 /// is not meant: whoever writes a document about it names it so.
 fn is_inside(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            v4.is_private()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-                || (a == 100 && (64..128).contains(&b))
-        }
-        IpAddr::V6(v6) => {
-            v6.is_unique_local()
-                || v6.is_unicast_link_local()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-        }
-    }
+    is_special(address) && !address.to_canonical().is_loopback()
 }
 
 #[cfg(test)]

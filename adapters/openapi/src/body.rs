@@ -49,6 +49,8 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) need: Need,
     pub(crate) schema: Value,
+    /// Whether callers give it in base64, and it is sent as the bytes that this stands for.
+    pub(crate) is_bytes: bool,
 }
 
 // === impl Body ===
@@ -81,6 +83,9 @@ impl Body {
             for field in fields.iter_mut().filter(|_| need == Need::Optional) {
                 field.need = Need::Optional;
             }
+            if kind == BodyKind::Parts {
+                fields.iter_mut().for_each(Field::take_bytes);
+            }
             Shape::Members(fields)
         } else {
             let schema = match (&kind, schema) {
@@ -92,13 +97,17 @@ impl Body {
                 (_, schema) => schema,
             };
             let (schema, name) = (with_words(schema, words), "body".to_owned());
-            Shape::Whole(Field { argument: String::new(), name, need, schema })
+            let is_bytes = false;
+            Shape::Whole(Field { argument: String::new(), name, need, schema, is_bytes })
         };
         Self { kind, need, shape }
     }
 
     /// A form of these fields.
-    pub(crate) fn form(kind: BodyKind, fields: Vec<Field>) -> Self {
+    pub(crate) fn form(kind: BodyKind, mut fields: Vec<Field>) -> Self {
+        if kind == BodyKind::Parts {
+            fields.iter_mut().for_each(Field::take_bytes);
+        }
         Self { kind, need: Need::Optional, shape: Shape::Members(fields) }
     }
 
@@ -107,6 +116,27 @@ impl Body {
         match &mut self.shape {
             Shape::Whole(field) => std::slice::from_mut(field).iter_mut(),
             Shape::Members(fields) => fields.iter_mut(),
+        }
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Has callers give bytes in base64, where they are bytes.
+    fn take_bytes(&mut self) {
+        let is_list = self.schema.get("items").is_some();
+        let one = if is_list { self.schema.get_mut("items") } else { Some(&mut self.schema) };
+        let Some(Value::Object(one)) = one else { return };
+        let media = one.get("contentMediaType").and_then(Value::as_str).map(kind);
+        let is_media = matches!(media, Some(BodyKind::Bytes(_)));
+        let is_binary = one.get("format").is_some_and(|format| format == "binary")
+            || (is_media && !one.contains_key("contentEncoding"));
+        if is_binary {
+            one.retain(|key, _| matches!(key.as_str(), "type" | "description" | "title"));
+            one.insert("type".to_owned(), json!("string"));
+            one.insert("contentEncoding".to_owned(), json!("base64"));
+            self.is_bytes = true;
         }
     }
 }
@@ -133,6 +163,7 @@ fn members(schema: &Value) -> Option<Vec<Field>> {
         name: name.clone(),
         need: if is_required(name) { Need::Required } else { Need::Optional },
         schema: schema.clone(),
+        is_bytes: false,
     };
     (!parts.is_empty()).then(|| parts.iter().map(field).collect())
 }

@@ -34,16 +34,23 @@ impl Document {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim_start_matches('\u{feff}');
-        let root: Value = if text.trim_start().starts_with('{') {
-            // YAML in one line begins like JSON.
-            serde_json::from_str(text)
-                .or_else(|error| yaml::read(text).map_err(|_| error.to_string()))?
-        } else {
-            yaml::read(text)?
-        };
+        let root = Self::value(text)?;
         let version = version(&root)?;
         Ok(Self { root, version })
+    }
+
+    /// Reads JSON or YAML of any kind.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn value(text: &str) -> Result<Value, String> {
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim_start().starts_with('{') {
+            // YAML in one line begins like JSON.
+            return serde_json::from_str(text)
+                .or_else(|error| yaml::read(text).map_err(|_| error.to_string()));
+        }
+        yaml::read(text)
     }
 
     /// The object that a value is, or that its references lead to.
@@ -60,7 +67,7 @@ impl Document {
         None
     }
 
-    /// What a reference leads to. Nothing outside the document is ever fetched.
+    /// What a reference leads to, within the document and what was taken into it.
     pub(crate) fn target(&self, reference: &str) -> Option<&Value> {
         let pointer = reference.strip_prefix('#')?;
         // A reference is part of an address, and escaped like one.
@@ -80,7 +87,7 @@ pub(crate) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-fn unescape(text: &str) -> Option<String> {
+pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {

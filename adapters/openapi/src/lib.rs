@@ -1,10 +1,11 @@
 //! HTTP interfaces as servers: the operations of an OpenAPI document become tools.
 //!
 //! Read in this order: [`settings`] is what the configuration says of one document, `load` fetches
-//! it, `yaml` and `document` read it, `base` says where requests go, `schema` makes JSON schemas of
+//! it, `yaml` and `document` read it, `files` what lies beside it, `base` says where requests go, `schema` makes JSON schemas of
 //! what it says, `operation`, `parameter` and `body` read operations, `tool` makes tools of them,
-//! `arguments`, `encode` and `request` make a request of a call, `answer` an answer of what came back, and
-//! `server` implements the hub's port.
+//! `arguments`, `encode` and `request` make a request of a call, `auth` says what it is sent with, `token`
+//! gets what must be got for that, `answer` makes an answer of what came back, and `server` implements
+//! the hub's port.
 //!
 //! **Invariant:** a caller's value stays within the place that the document gives it: one segment of
 //! the path, one value of the query, one header, one part of the body. It chooses neither the
@@ -14,6 +15,7 @@ pub mod settings;
 mod load;
 mod yaml;
 mod document;
+mod files;
 mod base;
 mod schema;
 mod parameter;
@@ -24,6 +26,8 @@ mod encode;
 mod arguments;
 mod request;
 mod answer;
+mod token;
+mod auth;
 mod server;
 
 pub use server::OpenApiServer;

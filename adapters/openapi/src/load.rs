@@ -15,7 +15,7 @@ use tracing::{debug, info};
 use crate::settings::{OpenApiSettings, Source};
 
 /// The largest document that is read, in bytes.
-const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
+pub(crate) const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
 
 /// How long a fetched document is used without asking again.
 const FRESH: Duration = Duration::from_mins(10);
@@ -88,7 +88,7 @@ async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, 
     let base = settings.base_url.as_ref().map(|base| WebAddress::parse(base.reveal()));
     let is_ours = base.is_none_or(|base| base.is_ok_and(|base| base.same_origin(home)));
     let headers = if is_ours { settings.headers.as_slice() } else { &[] };
-    let plain = Plain::new(home, headers, &settings.secrets)?;
+    let plain = Plain::new(home, headers, &settings.secrets, settings.names)?;
     let request = PlainRequest {
         method: "GET",
         path: home.path().to_owned(),
@@ -128,7 +128,7 @@ fn kept(folder: &Path, settings: &OpenApiSettings, url: &str) -> PathBuf {
 }
 
 /// The text of a file that is not older than `age`.
-fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
+pub(crate) fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     let old = age.zip(about.modified()?.elapsed().ok()).is_some_and(|(age, since)| since > age);

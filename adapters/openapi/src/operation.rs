@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
+use crate::auth::{Auth, Wants, wants};
 use crate::base::Base;
 use crate::body::{Body, BodyKind, Field, kind, output};
 use crate::document::{Document, Object, Version};
@@ -40,6 +41,8 @@ pub(crate) struct Operation {
     pub(crate) body: Option<Body>,
     /// The schema of what comes back, where that is an object.
     pub(crate) output: Option<Value>,
+    /// What it wants to know us by.
+    pub(crate) wants: Wants,
 }
 
 /// What was found in a document.
@@ -64,7 +67,12 @@ struct Written<'d> {
 }
 
 /// Reads the operations that the settings ask for.
-pub(crate) fn read(document: &Document, settings: &OpenApiSettings, base: &Base) -> Found {
+pub(crate) fn read(
+    document: &Document,
+    settings: &OpenApiSettings,
+    base: &Base,
+    auth: &Auth,
+) -> Found {
     let (mut found, left) = (Found::default(), Cell::new(MAX_ALL_BYTES));
     let paths = document.root.get("paths").and_then(Value::as_object);
     for (path, item) in paths.into_iter().flatten() {
@@ -83,7 +91,7 @@ pub(crate) fn read(document: &Document, settings: &OpenApiSettings, base: &Base)
                     .push(format!("{method} {path}: there are {MAX_OPERATIONS} before it; choose some by `tags` or `only`"));
                 continue;
             }
-            match written.read(name, settings, base) {
+            match written.read(name, settings, base, auth) {
                 Ok(operation) => found.operations.push(operation),
                 Err(reason) => found.left_out.push(format!("{method} {path}: {reason}")),
             }
@@ -130,6 +138,7 @@ impl<'d> Written<'d> {
         name: String,
         settings: &OpenApiSettings,
         base: &Base,
+        auth: &Auth,
     ) -> Result<Operation, String> {
         if !self.path.starts_with('/') || self.path.contains(['?', '#', '\\']) {
             return Err("its path cannot be sent".to_owned());
@@ -156,7 +165,10 @@ impl<'d> Written<'d> {
             Place::Query => base.sends(&parameter.name),
             Place::Path => false,
         };
-        let parameters = parameters.into_iter().filter(|parameter| !is_given(parameter)).collect();
+        let is_free = |parameter: &Parameter| {
+            !is_given(parameter) && !auth.sets(parameter.place, &parameter.name)
+        };
+        let parameters = parameters.into_iter().filter(is_free).collect();
         let responses = self.said.get("responses").and_then(Value::as_object);
         let mut operation = Operation {
             name,
@@ -167,6 +179,7 @@ impl<'d> Written<'d> {
             parameters,
             body,
             output: responses.and_then(|responses| output(self.document, responses, self.left)),
+            wants: wants(self.said, self.document),
         };
         operation.name_arguments();
         Ok(operation)
@@ -239,8 +252,17 @@ fn field<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Field {
         argument: String::new(),
         name: text("name").to_owned(),
         need: need(said),
-        schema: with_words(schemas.object(said), text("description")),
+        schema: with_words(file_as_binary(schemas.object(said), text("type")), text("description")),
+        is_bytes: false,
     }
+}
+
+/// What version 2.0 calls a file, others call binary.
+fn file_as_binary(mut schema: Value, kind: &str) -> Value {
+    if let (Value::Object(members), "file") = (&mut schema, kind) {
+        members.insert("format".to_owned(), Value::from("binary"));
+    }
+    schema
 }
 
 fn need(said: &Object) -> Need {

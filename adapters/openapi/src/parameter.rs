@@ -190,7 +190,7 @@ fn collection(word: &str, place: Place) -> Style {
 }
 
 /// Whether a text can be the name of a header or a cookie.
-fn is_token(name: &str) -> bool {
+pub(crate) fn is_token(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     !name.is_empty() && name.chars().all(fits)
 }

@@ -1,7 +1,5 @@
 //! Makes a request of a call.
 
-use std::fmt::Write as _;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use capstan_backend::plain::PlainRequest;
@@ -17,6 +15,13 @@ use crate::parameter::{Need, Parameter, Place};
 
 /// What we take.
 const ACCEPT: &str = "application/json, text/*;q=0.9, */*;q=0.8";
+
+/// A part of a form.
+struct Part {
+    name: String,
+    value: Vec<u8>,
+    is_bytes: bool,
+}
 
 /// A body and its content type.
 type Written = (String, Vec<u8>);
@@ -129,13 +134,31 @@ impl Body {
                 let kind = "application/x-www-form-urlencoded".to_owned();
                 (kind, pairs.join("&").into_bytes())
             }
-            BodyKind::Parts => in_parts(&pairs(&whole)?),
+            BodyKind::Parts => in_parts(&self.parts(&whole)?),
             BodyKind::Text(kind) => (kind.clone(), text()?.into_bytes()),
             BodyKind::Bytes(kind) => {
                 let bytes = BASE64_STANDARD.decode(text()?);
                 (kind.clone(), bytes.map_err(|_| "the body is not base64".to_owned())?)
             }
         }))
+    }
+
+    /// The parts of a form, of which some are bytes.
+    fn parts(&self, whole: &Json) -> Result<Vec<Part>, String> {
+        let fields = match &self.shape {
+            Shape::Whole(_) => &[][..],
+            Shape::Members(fields) => fields,
+        };
+        let part = |(name, text): (String, String)| {
+            let field = fields.iter().find(|field| field.name == name && field.is_bytes);
+            let Some(field) = field else {
+                return Ok(Part { name, value: text.into_bytes(), is_bytes: false });
+            };
+            let value = BASE64_STANDARD.decode(text);
+            let value = value.map_err(|_| format!("`{}` is not base64", field.argument))?;
+            Ok(Part { name, value, is_bytes: true })
+        };
+        pairs(whole)?.into_iter().map(part).collect()
     }
 
     /// What is sent, as JSON, with every number as it was written.
@@ -172,23 +195,30 @@ fn pairs(whole: &Json) -> Result<Vec<(String, String)>, String> {
 }
 
 /// A form in parts, with something between them that is in none.
-fn in_parts(pairs: &[(String, String)]) -> Written {
+fn in_parts(parts: &[Part]) -> Written {
+    let has =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|own| own == text.as_bytes());
     let boundary = loop {
         let boundary = format!("capstan-{:032x}", fastrand::u128(..));
-        if !pairs.iter().any(|(name, value)| value.contains(&boundary) || name.contains(&boundary))
-        {
+        let within = |part: &Part| has(&part.value, &boundary) || part.name.contains(&boundary);
+        if !parts.iter().any(within) {
             break boundary;
         }
     };
-    let mut body = String::new();
-    for (name, value) in pairs {
+    let mut body = Vec::new();
+    for Part { name, value, is_bytes } in parts {
         // As browsers do, so that no name ends its quotes or its line.
         let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let _ = write!(
-            body,
-            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-        );
+        let more = if *is_bytes {
+            format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream")
+        } else {
+            String::new()
+        };
+        let head = "Content-Disposition: form-data; name=";
+        body.extend(format!("--{boundary}\r\n{head}\"{name}\"{more}\r\n\r\n").into_bytes());
+        body.extend_from_slice(value);
+        body.extend_from_slice(b"\r\n");
     }
-    let _ = write!(body, "--{boundary}--\r\n");
-    (format!("multipart/form-data; boundary={boundary}"), body.into_bytes())
+    body.extend(format!("--{boundary}--\r\n").into_bytes());
+    (format!("multipart/form-data; boundary={boundary}"), body)
 }

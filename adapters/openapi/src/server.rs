@@ -1,32 +1,28 @@
 //! A document as a server: it is read on first use, each call is one request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use capstan_backend::plain::{Plain, PlainError};
+use capstan_backend::attempt::{Attempt, CLOSED, Offer};
+use capstan_backend::plain::{Plain, PlainError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
-use capstan_model::{CallError, Effect, ServerName, ServerState};
+use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
-use futures::future::Shared;
-use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use serde_json::json;
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{debug, info};
 
 use crate::answer::{answer, masked, refusal};
 use crate::arguments::Arguments;
+use crate::auth::{Auth, Means, Proofs, wants};
 use crate::base::Base;
-use crate::document::Document;
+use crate::document::{Document, Object};
 use crate::load::{Loaded, load};
 use crate::operation::{self, Found, Operation};
-use crate::settings::OpenApiSettings;
-
-/// How long a failure to read the document is believed before it is tried again.
-const BELIEVED: Duration = Duration::from_secs(5);
+use crate::settings::{OpenApiSettings, Source};
 
 /// How many operations that are left out are told of.
 const MAX_TOLD: usize = 20;
@@ -34,26 +30,21 @@ const MAX_TOLD: usize = 20;
 /// An OpenAPI document as a server.
 pub struct OpenApiServer {
     settings: Arc<OpenApiSettings>,
-    link: Mutex<Option<(Link, Instant)>>,
-    closing: watch::Sender<bool>,
+    known: Attempt<Known>,
 }
 
-/// What is known of the interface, shared by all who wait for it.
-type Link = Shared<BoxFuture<'static, Result<Arc<Known>, String>>>;
-
+/// What is known of the interface.
 struct Known {
     plain: Plain,
     base: Base,
     offered: HashMap<String, Offered>,
-    items: Arc<[Item]>,
-    about: Arc<About>,
-    /// What is not as it should be.
-    lacking: Option<String>,
+    offer: Offer,
 }
 
 /// An operation, with what its calls are held to.
 struct Offered {
     operation: Operation,
+    means: Means,
     schema: OnceLock<Result<InputSchema, String>>,
 }
 
@@ -62,43 +53,16 @@ struct Offered {
 impl OpenApiServer {
     /// A server whose document has not been looked at yet.
     pub fn new(settings: OpenApiSettings) -> Self {
-        let (settings, closing) = (Arc::new(settings), watch::Sender::new(false));
-        Self { settings, link: Mutex::new(None), closing }
+        Self { settings: Arc::new(settings), known: Attempt::default() }
     }
 
     async fn known(&self) -> Result<Arc<Known>, CallError> {
-        self.link().await.map_err(|reason| self.unreachable(reason))
+        let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
+        known.map_err(|reason| self.unreachable(reason))
     }
 
     fn unreachable(&self, reason: String) -> CallError {
         CallError::Unreachable { server: self.settings.name.clone(), reason }
-    }
-
-    /// What is known, or the attempt to find out; one for all who wait.
-    fn link(&self) -> Link {
-        let mut known = lock(&self.link);
-        if let Some((link, since)) = known.as_ref() {
-            let failed = matches!(link.peek(), Some(Err(_)));
-            if !failed || since.elapsed() < BELIEVED {
-                return link.clone();
-            }
-        }
-        let mut closing = self.closing.subscribe();
-        let settings = Arc::clone(&self.settings);
-        let link: Link = async move {
-            tokio::select! {
-                biased;
-                _ = closing.wait_for(is_set) => Err("it was closed".to_owned()),
-                known = know(settings) => known,
-            }
-        }
-        .boxed()
-        .shared();
-        *known = Some((link.clone(), Instant::now()));
-        drop(known);
-        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
-        tokio::spawn(link.clone());
-        link
     }
 
     async fn call(&self, ticket: &Ticket) -> Result<Answer, CallError> {
@@ -119,34 +83,72 @@ impl OpenApiServer {
             Arguments::read(&given).map_err(|_| invalid("they are no object".to_owned()))?;
         let request = operation.request(&known.base, &arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = operation.name, "sending a request");
-        let limit = self.settings.timeout;
-        let mut closing = self.closing.subscribe();
-        let sent = tokio::select! {
-            biased;
-            _ = closing.wait_for(is_set) => Err(PlainError::Lost("it was closed".to_owned())),
-            sent = timeout(limit, known.plain.send(request, self.settings.answer)) => {
-                let server = self.settings.name.clone();
-                let may_have_run = ticket.effect() != Effect::Read;
-                sent.map_err(|_| CallError::TimedOut { server, limit, may_have_run })?
-            }
-        };
+        let (sent, proofs) = self.exchange(ticket, &known, &offered.means, request).await?;
+        let secrets: Vec<_> =
+            self.settings.secrets.iter().cloned().chain(proofs.secrets()).collect();
         let response = match sent {
             Ok(response) => response,
-            Err(error) => return self.failed(ticket, error),
+            Err(error) => return self.failed(ticket, error, &secrets),
         };
         if !response.whole && response.status < 400 {
             let limit = self.settings.answer;
             return Err(CallError::AnswerTooLarge { item, size: limit.saturating_add(1), limit });
         }
-        Ok(Answer(answer(operation, &response, &self.settings.secrets)))
+        let hint =
+            offered.means.lacking.as_deref().filter(|_| matches!(response.status, 401 | 403));
+        Ok(Answer(answer(operation, &response, &secrets, hint)))
+    }
+
+    /// Sends a request with what the operation wants, and once more where a token is refused that
+    /// was good until then: whoever refuses a token has done nothing.
+    async fn exchange(
+        &self,
+        ticket: &Ticket,
+        known: &Known,
+        means: &Means,
+        request: PlainRequest,
+    ) -> Result<(Result<PlainResponse, PlainError>, Proofs), CallError> {
+        let (limit, server) = (self.settings.timeout, self.settings.name.clone());
+        let deadline = Instant::now() + limit;
+        let mut refused = Vec::new();
+        loop {
+            let proving = timeout_at(deadline, means.prove(&refused));
+            let proofs = tokio::select! {
+                biased;
+                () = self.known.closed() => Ok(Err(CLOSED.to_owned())),
+                proofs = proving => proofs,
+            };
+            let late =
+                |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
+            let proofs = proofs.map_err(|_| late(false))?;
+            let proofs = proofs.map_err(|reason| self.unreachable(reason))?;
+            let sending = known.plain.send(proofs.put(request.clone()), self.settings.answer);
+            let sent = tokio::select! {
+                biased;
+                () = self.known.closed() => Err(PlainError::Lost(CLOSED.to_owned())),
+                sent = timeout_at(deadline, sending) => {
+                    sent.map_err(|_| late(ticket.effect() != Effect::Read))?
+                }
+            };
+            let is_refused = sent.as_ref().is_ok_and(|response| response.status == 401);
+            if !is_refused || !refused.is_empty() || proofs.tokens.is_empty() {
+                return Ok((sent, proofs));
+            }
+            refused.clone_from(&proofs.tokens);
+        }
     }
 
     /// What it means to whoever called that nothing came back.
-    fn failed(&self, ticket: &Ticket, error: PlainError) -> Result<Answer, CallError> {
+    fn failed(
+        &self,
+        ticket: &Ticket,
+        error: PlainError,
+        secrets: &[Secret<String>],
+    ) -> Result<Answer, CallError> {
         let reads = ticket.effect() == Effect::Read;
         match error {
             PlainError::Redirected { status, words } => {
-                Ok(Answer(refusal(status, &masked(&words, &self.settings.secrets))))
+                Ok(Answer(refusal(status, &masked(&words, secrets), None)))
             }
             PlainError::Lost(reason) if !reads => {
                 Err(CallError::OutcomeUnknown { server: self.settings.name.clone(), reason })
@@ -166,31 +168,15 @@ impl Backend for OpenApiServer {
     }
 
     fn state(&self) -> ServerState {
-        let link = lock(&self.link);
-        match link.as_ref().map(|(link, _)| link.peek()) {
-            None => ServerState::Idle,
-            Some(None) => ServerState::Connecting,
-            Some(Some(Ok(known))) => match &known.lacking {
-                Some(lacking) => ServerState::Degraded(lacking.clone()),
-                None => ServerState::Connected,
-            },
-            Some(Some(Err(reason))) => ServerState::Failed(reason.clone()),
-        }
+        self.known.state(|known| known.offer.lacking.as_ref())
     }
 
     fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.known().await?.about)) }.boxed()
+        async { Ok(Arc::clone(&self.known().await?.offer.about)) }.boxed()
     }
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        async move {
-            let known = self.known().await?;
-            Ok(match listing {
-                Listing::Tools => Arc::clone(&known.items),
-                Listing::Prompts | Listing::Resources | Listing::Templates => Arc::new([]),
-            })
-        }
-        .boxed()
+        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
     }
 
     fn run<'a>(
@@ -206,14 +192,8 @@ impl Backend for OpenApiServer {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.closing.send_replace(true);
+        self.known.close();
         futures::future::ready(()).boxed()
-    }
-}
-
-impl Drop for OpenApiServer {
-    fn drop(&mut self) {
-        self.closing.send_replace(true);
     }
 }
 
@@ -242,14 +222,21 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
     let reading = Arc::clone(&settings);
     // A large document takes a while to read.
     let read = tokio::task::spawn_blocking(move || {
-        let document = Document::parse(&text)?;
+        let mut document = Document::parse(&text)?;
+        let file = match &reading.source {
+            Source::File(path) => Some(path.as_path()),
+            Source::Web(_) => None,
+        };
+        let astray = document.take_in(file);
         let given = reading.base_url.as_ref().map(|base| base.reveal().as_str());
         let base = Base::choose(&document, given, home.as_ref())?;
-        let found = operation::read(&document, &reading, &base);
+        let auth = Auth::read(&document, &reading, &base, home.as_ref());
+        let found = operation::read(&document, &reading, &base, &auth);
         let items = found.operations.iter().filter_map(Operation::item).collect::<Vec<_>>();
-        Ok::<_, String>((document, base, found, items))
+        Ok::<_, String>((document, astray, base, auth, found, items))
     });
-    let (document, base, found, items) = read.await.map_err(|error| error.to_string())??;
+    let (document, astray, base, auth, found, items) =
+        read.await.map_err(|error| error.to_string())??;
     for line in found.left_out.iter().take(MAX_TOLD) {
         info!(server = %settings.name, "an operation is left out: {line}");
     }
@@ -264,13 +251,18 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         capabilities: Json::from_value(&json!({ "tools": {} })).ok(),
         ..About::default()
     };
-    let lacking =
-        stale.or_else(|| left_out(&found)).or_else(|| keyless(&document, &settings, &base));
-    let plain = Plain::new(base.address(), &settings.headers, &settings.secrets)?;
-    let offer = |operation| Offered { operation, schema: OnceLock::new() };
-    let offered = found.operations.into_iter().map(|one| (one.name.clone(), offer(one))).collect();
-    let about = Arc::new(about);
-    Ok(Arc::new(Known { plain, base, offered, items: items.into(), about, lacking }))
+    let lacking = auth.problem().or(stale).or_else(|| left_out(&found)).or(astray);
+    let silent = settings.headers.is_empty() && base.query().is_none();
+    let keyless = || auth.means(&wants(&Object::new(), &document)).lacking.filter(|_| silent);
+    let lacking = lacking.or_else(keyless);
+    let plain = Plain::new(base.address(), &settings.headers, &settings.secrets, settings.names)?;
+    let hold = |operation: Operation| {
+        let means = auth.means(&operation.wants);
+        Offered { operation, means, schema: OnceLock::new() }
+    };
+    let offered = found.operations.into_iter().map(|one| (one.name.clone(), hold(one))).collect();
+    let offer = Offer { items: items.into(), about: Arc::new(about), lacking };
+    Ok(Arc::new(Known { plain, base, offered, offer }))
 }
 
 fn nothing(found: &Found) -> String {
@@ -290,35 +282,4 @@ fn left_out(found: &Found) -> Option<String> {
         1 => format!("an operation is left out: {first}"),
         more => format!("{more} operations are left out: {first}, and others"),
     })
-}
-
-/// What the interface wants to know us by, where the configuration says nothing of the kind.
-fn keyless(document: &Document, settings: &OpenApiSettings, base: &Base) -> Option<String> {
-    let wanted = document.root.get("security")?.as_array()?;
-    let silent = settings.headers.is_empty() && base.query().is_none();
-    let names = wanted.iter().map(|one| one.as_object().and_then(|one| one.keys().next()));
-    let name = names.collect::<Option<Vec<_>>>()?.into_iter().next().filter(|_| silent)?;
-    let schemes = document.root.pointer("/components/securitySchemes");
-    let schemes = schemes.or_else(|| document.root.get("securityDefinitions"))?;
-    let scheme = document.object(schemes.get(name)?)?;
-    let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
-    Some(match (text("type"), text("in"), text("name")) {
-        ("apiKey", "query", key) => {
-            format!("it wants `{key}` in the query: add `?{key}=…` to `base_url`")
-        }
-        ("apiKey", "header", key) => format!("it wants a header `{key}`: set it under `headers`"),
-        ("apiKey", "cookie", key) => {
-            format!("it wants a cookie `{key}`: set `Cookie` under `headers`")
-        }
-        _ => "it wants a login: set `Authorization` under `headers`".to_owned(),
-    })
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "whoever waits for it passes a reference")]
-fn is_set(closing: &bool) -> bool {
-    *closing
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_model::{Secret, ServerName};
+use capstan_backend::plain::Names;
+use capstan_model::{Credentials, Secret, ServerName};
 use capstan_policy::Glob;
 
 /// An OpenAPI document and how to use it.
@@ -18,6 +19,8 @@ pub struct OpenApiSettings {
     pub base_url: Option<Secret<String>>,
     /// Headers sent with every request.
     pub headers: Vec<(String, Secret<String>)>,
+    /// What requests make themselves known by, by the names of the document's security schemes.
+    pub auth: Vec<(String, Credentials)>,
     /// Values that must not appear in answers, or in anything else that is shown.
     pub secrets: Vec<Secret<String>>,
     /// Only operations with one of these tags; `None` means all.
@@ -27,6 +30,8 @@ pub struct OpenApiSettings {
     pub only: Option<Vec<Glob>>,
     /// Never operations that one of these means.
     pub except: Vec<Glob>,
+    /// What the names of addresses may lead to.
+    pub names: Names,
     /// How long getting the document may take.
     pub startup_timeout: Duration,
     /// How long a call may take.

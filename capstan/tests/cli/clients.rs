@@ -186,6 +186,10 @@ fn secrets_are_not_copied_to_where_others_read_them() {
     world.write_user_config("# mine\n");
     let file = world.config().join("capstan/config.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let plan = ends_with(run(&world, "import"), 0).stderr;
+    says(&plan, "which others can read: so nothing is written");
+    says(&plan, "chmod 600");
+    assert!(!plan.contains("as they are"), "{plan}");
     let (_, message, hint) = failure(&ends_with(run(&world, "import --yes --json"), 2));
     says(&message, "others can read");
     says(&hint, "--secrets env");
@@ -202,6 +206,27 @@ fn secrets_are_not_copied_to_where_others_read_them() {
     inside("import -s project --yes").ok();
     let config = read(world.project().join(".capstan/config.toml"));
     assert!(config.contains("${GITHUB_PERSONAL_ACCESS_TOKEN}") && !config.contains("canary"));
+}
+
+#[test]
+fn what_counts_as_it_is_or_only_in_its_client_is_shown_and_not_copied() {
+    let world = crowded();
+    let plan = ok_json(&world, "import --yes");
+    let states = |client: &str| {
+        let rows = plan["servers"].as_array().unwrap().iter();
+        let rows = rows.filter(|row| row["client"] == client);
+        rows.map(|row| row["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!states("avelino").is_empty());
+    assert!(states("avelino").iter().all(|state| state == "read_directly"), "{plan}");
+    let developer = row(&plan["servers"], "server", "developer");
+    assert_eq!((&developer["client"], &developer["state"]), (&"goose".into(), &"inside".into()));
+    says(developer["reason"].as_str().unwrap(), "`builtin` runs inside goose");
+    let context = row(&plan["servers"], "server", "mcp-server-context7");
+    says(context["reason"].as_str().unwrap(), "an extension of Zed runs it");
+    let shown = ends_with(run(&world, "import"), 0).stdout;
+    says(&shown, "read directly, not copied");
+    says(&shown, "left out: `builtin` runs inside goose");
 }
 
 #[test]

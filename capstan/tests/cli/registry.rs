@@ -171,9 +171,10 @@ fn a_registry_that_cannot_be_used_is_named_with_what_to_do() {
     says(&ended.stderr, "does not answer like a registry");
 }
 
-/// The bytes of a bundle that starts `sh`.
-fn bundle() -> Vec<u8> {
+/// The bytes of a bundle that starts `sh`, with this in the manifest besides.
+fn bundle(arg: &str, settings: &Value) -> Vec<u8> {
     let manifest = json!({
+        "user_config": settings,
         "manifest_version": "0.3",
         "name": "packed",
         "version": "1.0.0",
@@ -182,7 +183,7 @@ fn bundle() -> Vec<u8> {
         "server": {
             "type": "binary",
             "entry_point": "run",
-            "mcp_config": { "command": "${__dirname}/run", "args": ["--quiet"], "env": {} },
+            "mcp_config": { "command": "${__dirname}/run", "args": [arg], "env": {} },
         },
     });
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -194,13 +195,62 @@ fn bundle() -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-#[test]
-fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
-    let bytes = bundle();
+fn digest(bytes: &[u8]) -> String {
     let mut digest = String::new();
-    for byte in Sha256::digest(&bytes) {
+    for byte in Sha256::digest(bytes) {
         write!(digest, "{byte:02x}").unwrap();
     }
+    digest
+}
+
+#[test]
+fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
+    let settings = json!({
+        "api_key": { "type": "string", "sensitive": true, "required": true },
+        "pin": { "type": "string", "sensitive": true },
+        "mode": { "type": "string", "default": "slow" },
+    });
+    let added = |arg: &str, words: &str, code: i32| {
+        let bytes = bundle(arg, &settings);
+        let sha256 = digest(&bytes);
+        let files = Registry::with(HashMap::from([("/x.mcpb".to_owned(), bytes)]));
+        let world = World::new();
+        let package = json!({ "registryType": "mcpb", "fileSha256": sha256,
+            "identifier": format!("{}/x.mcpb", files.url) });
+        let server = json!({ "name": "io.example/packed", "packages": [package] });
+        world.write("project/server.json", server.to_string());
+        let line = ["registry", "add", "./server.json", "--yes"].into_iter();
+        let run = world.capstan(line.chain(words.split_whitespace()));
+        let ended = ends_with(run.env("CAPSTAN_PACKED__API_KEY", "s3cret-of-mine").run(), code);
+        let file = world.config().join("capstan/config.toml");
+        let file = if code == 0 { read(file) } else { String::new() };
+        assert!(!format!("{file}{}{}", ended.stdout, ended.stderr).contains("s3cret"), "{file}");
+        (file, ended.stderr)
+    };
+    let key = "--key=${user_config.api_key}:${user_config.mode}";
+    let (file, said) = added(key, "", 0);
+    says(&file, "args = [\"--key=${CAPSTAN_PACKED__API_KEY}:slow\"]");
+    says(
+        &said,
+        "needs ${CAPSTAN_PACKED__API_KEY} (set in your environment): its setting `api_key`",
+    );
+    says(&said, "can use ${CAPSTAN_PACKED__PIN}: its setting `pin`");
+    let (file, said) = added(key, "--set api_key=${MINE} --set mode=fast", 0);
+    says(&file, "args = [\"--key=${MINE}:fast\"]");
+    assert!(!said.contains("API_KEY"), "{said}");
+    let (_, said) = added(key, "--set api_key=s3cret-in-clear", 2);
+    says(&said, "`api_key` is a secret, and would stand in the file");
+    says(&said, "--set 'api_key=${CAPSTAN_PACKED__API_KEY}'");
+    says(&added(key, "--set other=1", 2).1, "it has: api_key, pin, mode");
+    says(&added(key, "--set api_key", 2).1, "write it as `--set KEY=VALUE`");
+    // A bundle that names a variable of the user's itself gets none.
+    added("--key=${HOME}/${AWS_SECRET_ACCESS_KEY}", "", 3);
+}
+
+#[test]
+fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
+    let bytes = bundle("--quiet", &json!({}));
+    let digest = digest(&bytes);
     let files = Registry::with(HashMap::from([("/x.mcpb".to_owned(), bytes)]));
     let world = World::new();
     let describe = |sha256: &str| {

@@ -143,6 +143,33 @@ impl<'t, 'r> Fields<'t, 'r> {
         }
     }
 
+    /// Reads each of the tables under `key`, which have names of their own.
+    pub(crate) fn each_table(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&str, Fields<'t, '_>),
+    ) {
+        let Some(tables) = self.nested(key) else { return };
+        for (name, entry) in &tables.table.entries {
+            let path = tables.key(name);
+            match &entry.node.value {
+                Value::Table(table) => {
+                    read(name, Fields::new(table, path, &entry.key, tables.report));
+                }
+                other @ (Value::Text(_)
+                | Value::Number(_)
+                | Value::Bool(_)
+                | Value::Moment(_)
+                | Value::Null
+                | Value::List(_)) => {
+                    let message = format!("`{path}` must be a table, not {}", other.what());
+                    let help = format!("write `[{path}]` and its keys under that");
+                    tables.report.add(Problem::error(message).help(help), path, &entry.node.span);
+                }
+            }
+        }
+    }
+
     pub(crate) fn text(&mut self, key: &'static str) -> Option<&'t Text> {
         let entry = self.entry(key)?;
         match &entry.node.value {

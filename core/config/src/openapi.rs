@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use capstan_model::Secret;
+use capstan_model::{Credentials, Secret};
 use indexmap::IndexMap;
 
 use crate::mask::mask_url;
@@ -22,6 +22,8 @@ pub struct OpenApi {
     pub except: Vec<String>,
     /// Headers sent with every request.
     pub headers: IndexMap<String, Secret<String>>,
+    /// What requests make themselves known by, by the names of the document's security schemes.
+    pub auth: IndexMap<String, Credentials>,
 }
 
 // === impl OpenApi ===
@@ -48,6 +50,7 @@ impl fmt::Debug for OpenApi {
             .field("only", &self.only)
             .field("except", &self.except)
             .field("headers", &self.headers)
+            .field("auth", &self.auth)
             .finish()
     }
 }

@@ -3,6 +3,7 @@
 //! Both have a manifest with a name and with settings that the user is to give. Nobody is asked
 //! here; a setting comes from an environment variable that is named after its package and itself.
 
+use crate::registry::Need;
 use crate::syntax::Syntax;
 use crate::tree::{Node, Table, Value};
 
@@ -34,7 +35,8 @@ pub enum PluginPart {
 /// Something that a manifest wants to know from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSetting {
-    pub(crate) key: String,
+    /// What the manifest calls it.
+    pub key: String,
     pub(crate) kind: SettingKind,
     pub(crate) required: bool,
     /// Whether it may have several values.
@@ -82,8 +84,19 @@ impl Plugin {
 
     /// The environment variable that gives one of its settings. Two underscores part the name
     /// from the key, so that no package can pass for another by where it puts its words.
-    pub(crate) fn variable(&self, key: &str) -> String {
+    pub fn variable(&self, key: &str) -> String {
         format!("CAPSTAN_{}__{}", shout(&self.name), shout(key))
+    }
+
+    /// The secrets that it wants from the user, by the variables that give them.
+    pub fn secrets(&self) -> Vec<Need> {
+        let secret = self.settings.iter().filter(|setting| setting.sensitive);
+        let need = |setting: &UserSetting| Need {
+            variable: self.variable(&setting.key),
+            description: format!("its setting `{}`", setting.key),
+            required: setting.required,
+        };
+        secret.map(need).collect()
     }
 
     fn new(root: &str, table: &Table, part: PluginPart) -> Self {

@@ -155,7 +155,8 @@ fn kind(property: &Value) -> String {
     match text(property, "type") {
         "array" => format!("list of {}s", kind(at(property, "/items"))),
         "object" if property.get("additionalProperties").is_some_and(Value::is_object) => {
-            "table of strings".to_owned()
+            let tables = property.pointer("/additionalProperties/properties").is_some();
+            if tables { "table of tables" } else { "table of strings" }.to_owned()
         }
         "object" => "table".to_owned(),
         "boolean" => "true or false".to_owned(),
@@ -194,6 +195,13 @@ fn forms(page: &mut String, schema: &Value) {
             "OpenAPI documents\n\n`openapi` is a document alone, or a table of these keys.",
             "openapi",
             "1",
+        ),
+        (
+            "What an interface knows us by\n\nEach `[servers.NAME.openapi.auth.SCHEME]`, where `SCHEME` is \
+             the name of a security scheme of the document, is a table of these keys: `token`, or \
+             `username` and `password`, or `client_id` and `client_secret`.",
+            "openapi",
+            "1/properties/auth/additionalProperties",
         ),
         (
             "Tools\n\nEach `[servers.NAME.tools.TOOL]` is a table of these keys.",

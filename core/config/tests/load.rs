@@ -160,6 +160,16 @@ fn an_entry_that_contradicts_itself_is_refused() {
         "openapi = {}",
         "openapi = { document = \"a\", base_url = \"nowhere\" }",
         "openapi = { document = \"a\", only = \"x\" }",
+        "openapi = { document = \"a\", auth = \"x\" }",
+        "openapi = { document = \"a\", auth = { k = \"x\" } }",
+        "openapi = { document = \"a\", auth = { k = {} } }",
+        "openapi = { document = \"a\", auth = { k = { token = \" \" } } }",
+        "openapi = { document = \"a\", auth = { k = { username = \"x\" } } }",
+        "openapi = { document = \"a\", auth = { k = { token = \"x\", scopes = [] } } }",
+        "openapi = { document = \"a\", auth = { k = { token = \"x\", password = \"y\" } } }",
+        "openapi = { document = \"a\", auth = { k = { token = \"x\", secret = \"y\" } } }",
+        "openapi = { document = \"a\", auth = { k = { client_id = \"x\" } } }",
+        "openapi = { document = \"a\", auth = { k = { client_id = \"x\", client_secret = \"y\", token_url = \"z\" } } }",
         "openapi = { document = \"a\", include = [\"x\"] }",
         "openapi = \"a\"\nargs = [\"x\"]",
         "command = \"run\"\ntools = true",
@@ -350,6 +360,14 @@ fn an_openapi_document_is_read_alone_or_with_more() {
         (more.only.unwrap(), more.except),
         (vec!["GET /pets/{id}".to_owned()], vec!["delete*".to_owned()])
     );
+    let auth = openapi(
+        "[servers.x.openapi]\ndocument = \"a\"\n[servers.x.openapi.auth]\nkey = { token = \"${TOKEN}\" }\n\
+         name = { username = \"u\", password = \"p\" }\n[servers.x.openapi.auth.login]\n\
+         client_id = \"i\"\nclient_secret = \"${TOKEN}\"\nscopes = [\"read\"]",
+    );
+    let (token, shown) = (auth.auth["key"].secret().reveal(), format!("{auth:?}"));
+    assert_eq!((auth.auth.len(), token.as_str()), (3, "s3cret"));
+    assert!(shown.contains("read") && !shown.contains("s3cret"), "{shown}");
 }
 
 #[test]

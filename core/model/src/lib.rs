@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`name`] says what servers and tools are called, [`caller`] who asks,
 //! [`call`] what is asked, [`verdict`] what a rule can say about it, [`rate`] how calls are counted, [`server`] how a server is,
-//! [`error`] how a call can go wrong, and [`secret`] what must never be shown.
+//! [`error`] how a call can go wrong, [`secret`] what must never be shown, and [`credentials`] what
+//! opens doors.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
 
@@ -14,10 +15,12 @@ pub mod rate;
 pub mod server;
 pub mod error;
 pub mod secret;
+pub mod credentials;
 pub mod mask;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};
+pub use credentials::Credentials;
 pub use error::{CallError, ErrorCode};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use rate::RateBy;

@@ -24,6 +24,7 @@ mod alias;
 pub mod command;
 pub mod environment;
 pub mod redact;
+pub mod special;
 pub mod injection;
 
 pub use access::{Access, AccessTable};

@@ -59,9 +59,11 @@ fn columns(text: &str) -> (&str, Option<&str>) {
     for (at, _) in text.match_indices("  ") {
         let (left, right) = text.split_at_checked(at).unwrap_or((text, ""));
         let right = right.trim_start();
-        // `-V,  --version` and `-h  --help` go on after the gap.
-        let goes_on = left.ends_with([',', '|'])
-            || (right.starts_with('-') && begins(right) && !left.contains(' '));
+        // `-V,  --version`, `-h  --help` and `-p NUM  --strip=NUM` go on after the gap.
+        let value = left.split_once(' ').map(|(_, value)| value);
+        let is_flag = value.is_none_or(|value| !value.contains(' ') && is_placeholder(value));
+        let goes_on =
+            left.ends_with([',', '|']) || (right.starts_with('-') && begins(right) && is_flag);
         if !left.is_empty() && !goes_on && !right.is_empty() {
             return (left, Some(right));
         }
@@ -188,7 +190,8 @@ fn value(text: &str, gap: Gap) -> (Value, bool, &str) {
         return (Value::None, false, text);
     }
     let (first, after) = word(rest);
-    if !is_placeholder(first) && (gap == Gap::None || !is_type_word(first, after)) {
+    let told = after.strip_prefix(", ").is_some_and(begins);
+    if !is_placeholder(first) && !told && (gap == Gap::None || !is_type_word(first, after)) {
         return (Value::None, false, text);
     }
     let bracketed = first.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
@@ -197,7 +200,20 @@ fn value(text: &str, gap: Gap) -> (Value, bool, &str) {
         Some(inner) => Value::Optional(Kind::of(inner)),
         None => Value::Required(Kind::of(first)),
     };
-    with_dots(value, after)
+    with_dots(value, past_values(after))
+}
+
+/// The text behind more values, where another name follows them: `-e <a> [<b> ...], --extract …`.
+fn past_values(text: &str) -> &str {
+    let mut rest = text;
+    while !rest.strip_prefix(", ").is_some_and(begins) {
+        let (next, after) = word(rest.trim_start());
+        if !next.starts_with(['<', '[', '{']) {
+            return text;
+        }
+        rest = after;
+    }
+    rest
 }
 
 /// The value behind `=`; kubectl writes the default there, and a colon.
@@ -336,6 +352,9 @@ mod tests {
         check("-d, --data <data>          POST", &["-d", "--data"], "data", "POST");
         check("-u, --user <u:p> Server user", &["-u", "--user"], "u:p", "Server user");
         check("--ignore-it ignore paths", &["--ignore-it"], "", "ignore paths");
+        check("-p NUM  --strip=NUM  Strip NUM", &["-p", "--strip"], "NUM", "Strip NUM");
+        check("-e script, --expression=script", &["-e", "--expression"], "script", "");
+        check("-e <a> [<b> ...], --extract <a> [<b> ...]", &["-e", "--extract"], "a", "[<b> ...]");
         check("-v, --verbose...      Loud", &["-v", "--verbose"], "", "Loud");
     }
 

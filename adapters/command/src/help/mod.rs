@@ -223,12 +223,15 @@ fn is_prose(line: &Line) -> bool {
     let version = second.trim_start_matches('v').starts_with(number);
     let complaint =
         ["unknown option", "invalid option", "unrecognized option", "Copyright", "License"];
+    let first = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    let failure = ["error", "fatal", "warning", "usage error"].contains(&first.as_str());
     !second.is_empty()
         && line.indent < 8
         && !version
         && !text.contains("   ")
         && !text.starts_with(['-', '[', '<', '*'])
         && !is_heading(text)
+        && !failure
         && !complaint.iter().any(|words| text.contains(words))
 }
 

@@ -35,6 +35,20 @@ async fn each_subcommand_is_a_tool_and_nothing_else_is_listed() {
 }
 
 #[tokio::test]
+async fn a_complaint_is_no_help_and_describes_nothing() {
+    let scene = Scene::with(|settings| {
+        let script = "#!/bin/sh\necho 'There is no project in this folder.' >&2\nexit 1\n";
+        fs::write(&settings.program.command, script).unwrap();
+    });
+    let items = scene.server.list(Listing::Tools).await.unwrap();
+    let tool: serde_json::Value = items[0].definition.read().unwrap();
+    assert_eq!(tool["description"], "Runs `crane`.");
+    let text = b"fatal: not a git repository\nusage: git x [-a]\n\n    -a    all\n";
+    let help = capstan_command::help::read(text, &["git", "x"]);
+    assert_eq!((help.summary.as_str(), help.flags.len()), ("", 1));
+}
+
+#[tokio::test]
 async fn a_call_runs_the_program_with_words_and_no_shell() {
     let scene = Scene::new();
     let evil = "; touch evil $(touch evil) `touch evil`\n& touch evil";

@@ -37,6 +37,28 @@ async fn a_document_in_a_file_is_read_and_needs_a_base() {
 }
 
 #[tokio::test]
+async fn a_document_in_several_files_is_read_and_says_what_it_could_not_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "api.yaml",
+        "openapi: 3.1.0\npaths:\n  /a: { $ref: paths.yaml#/a }\n  /b: { $ref: ../b.yaml }\n",
+    );
+    write(
+        "paths.yaml",
+        "a:\n  get: { operationId: a, parameters: [{ $ref: '#/limit' }] }\nlimit: { name: limit, in: query, schema: { type: integer } }\n",
+    );
+    let from_file = |settings: &mut OpenApiSettings, origin: &str| {
+        settings.source = Source::File(folder.path().join("api.yaml"));
+        settings.base_url = Some(secret(origin));
+    };
+    let scene = Scene::with("harbour.yaml", ok, from_file).await;
+    assert_eq!(scene.sends("a", json!({ "limit": 3 })).await.line, "GET /a?limit=3 HTTP/1.1");
+    let state = scene.state();
+    assert!(state.starts_with("degraded: the reference `../b.yaml` "), "{state}");
+}
+
+#[tokio::test]
 async fn what_is_meant_for_the_interface_is_not_sent_to_where_its_document_is() {
     let elsewhere = Arc::new(Web::start(Box::new(ok)).await);
     let base = format!("{}/y", elsewhere.origin);
@@ -118,9 +140,18 @@ async fn what_is_no_document_says_what_it_is_instead() {
 #[tokio::test]
 async fn who_gives_no_key_is_told_which_one_is_wanted() {
     for (scheme, words) in [
-        (json!({ "type": "apiKey", "in": "query", "name": "k" }), "add `?k=…` to `base_url`"),
-        (json!({ "type": "apiKey", "in": "header", "name": "X-K" }), "header `X-K`"),
-        (json!({ "type": "http", "scheme": "bearer" }), "`Authorization`"),
+        (
+            json!({ "type": "apiKey", "in": "query", "name": "k" }),
+            "query parameter `k`: set `openapi.auth.a.token`",
+        ),
+        (
+            json!({ "type": "apiKey", "in": "header", "name": "X-K" }),
+            "header `X-K`: set `openapi.auth.a.token`",
+        ),
+        (
+            json!({ "type": "http", "scheme": "bearer" }),
+            "it wants a token: set `openapi.auth.a.token`",
+        ),
     ] {
         let text = json!({ "openapi": "3.0.0", "security": [{ "a": [] }],
             "components": { "securitySchemes": { "a": scheme } },

@@ -7,6 +7,7 @@ mod scene;
 mod injection;
 mod answers;
 mod fetching;
+mod login;
 
 use capstan_hub::ports::{Backend, Listing};
 use capstan_model::CallError;
@@ -194,6 +195,19 @@ async fn bodies_are_written_as_the_document_says() {
          evil\r\n--{boundary}--\r\n"
     );
     assert_eq!(sent.body, expected);
+
+    let bytes = json!({ "text": "t", "scan": "aGk=", "pages": ["YQ==", "Yg=="] });
+    let sent = scene.sends("addParts", bytes).await;
+    let name = |name| format!("form-data; name=\"{name}\"; filename=\"{name}\"\r\n");
+    let kind = "Content-Type: application/octet-stream\r\n\r\n";
+    assert!(sent.body.contains("; name=\"text\"\r\n\r\nt\r\n"), "{sent:?}");
+    for (field, value) in [("scan", "hi"), ("pages", "a"), ("pages", "b")] {
+        let part = format!("{}{kind}{value}\r\n", name(field));
+        assert!(sent.body.contains(&part), "{part} {sent:?}");
+    }
+    let bad = json!({ "text": "t", "scan": "no base64!" });
+    let error = scene.call("addParts", bad).await.unwrap_err().to_string();
+    assert!(error.contains("`scan` is not base64"), "{error}");
 
     let sent = scene.sends("setText", json!({ "body": "hello" })).await;
     assert_eq!((sent.header("content-type"), sent.body.as_str()), (Some("text/plain"), "hello"));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_backend::plain::Names;
 use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
@@ -74,10 +75,12 @@ impl Scene {
             source: Source::Web(secret(&format!("{}/docs/api", web.origin))),
             base_url: None,
             headers: vec![("X-Api-Key".to_owned(), secret("hunter2hunter2"))],
+            auth: Vec::new(),
             secrets: vec![secret("hunter2hunter2")],
             tags: None,
             only: None,
             except: Vec::new(),
+            names: Names::Outside,
             startup_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(30),
             answer: 100_000,

@@ -46,6 +46,8 @@ pub struct Found {
     pub target: String,
     /// What was left out.
     pub notes: Vec<String>,
+    /// Whether the file is one that counts here as it is, so that nothing of it is written.
+    pub read_directly: bool,
     pub(crate) content: Content,
 }
 
@@ -64,6 +66,8 @@ pub(crate) enum Content {
     Usable(Carried),
     /// It starts Capstan.
     Itself,
+    /// It is part of the other program.
+    Inside(String),
     Unusable(String),
 }
 
@@ -98,6 +102,7 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
         display: read.display,
         target: read.target,
         notes: read.notes,
+        read_directly: false,
         content: read.content,
     };
     let mut all: Vec<Found> = match entries(&file, here) {
@@ -122,7 +127,7 @@ pub fn unreadable(client: Client, file: impl Into<String>, reason: impl Into<Str
     let content = Content::Unusable(reason.into());
     let (project, file) = (None, file.into());
     let (display, target, notes) = Default::default();
-    Found { client, file, project, display, target, notes, content }
+    Found { client, file, project, display, target, notes, read_directly: false, content }
 }
 
 /// Whether a server is one that Claude Code keeps for a single project.
@@ -142,11 +147,18 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
     let around = Surroundings { variable: &|_| None, project_dir: project };
     let Opened { tree, problems, manner, .. } = dialect::open(file, around)?;
     let habits = Habits { forms: manner.forms, missing: manner.missing, inputs: &manner.inputs };
-    let Some(servers) = tree.table("servers") else { return Ok(Vec::new()) };
+    let inside = |(display, why): &(String, String)| Read {
+        display: display.clone(),
+        content: Content::Inside(why.clone()),
+        target: String::new(),
+        notes: Vec::new(),
+        path: String::new(),
+    };
+    let mut all: Vec<Read> = manner.inside.iter().map(inside).collect();
+    let Some(servers) = tree.table("servers") else { return Ok(all) };
     let foreign = file.dialect != Some(Dialect::Native);
     let verdict = default_verdict(&tree).filter(|_| foreign);
     let beside = if foreign { beside_servers(&tree) } else { Vec::new() };
-    let mut all = Vec::new();
     for (display, entry) in &servers.entries {
         let name = slug(display);
         let mine = problems.iter().filter(|p| p.server.is_some() && p.server == name);

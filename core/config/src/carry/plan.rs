@@ -74,6 +74,13 @@ pub enum State {
     },
     /// It starts Capstan, and is left out.
     Itself,
+    /// It is in a file that counts here as it is, and is not copied.
+    ReadDirectly,
+    /// It is part of the other program, and is left out.
+    Inside {
+        /// What it is there.
+        reason: String,
+    },
     /// It cannot be used here.
     Unusable {
         /// Why not.
@@ -126,6 +133,13 @@ pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Pla
             planning.known.push((read.display, carried));
         }
     }
+    for found in found.iter().filter(|found| found.read_directly) {
+        let display = &found.display;
+        planning.taken.extend(slug(display).map(|slug| (slug, display.clone())));
+        if let Content::Usable(carried) = &found.content {
+            planning.known.push((display.clone(), carried.clone()));
+        }
+    }
     for found in found {
         planning.add(found);
     }
@@ -156,8 +170,10 @@ impl Plan {
 
 impl Planning {
     fn add(&mut self, found: Found) {
-        let Found { client, file, project, display, target, notes, content } = found;
+        let Found { client, file, project, display, target, notes, read_directly, content } = found;
         let state = match content {
+            Content::Usable(_) if read_directly => State::ReadDirectly,
+            Content::Inside(reason) => State::Inside { reason },
             Content::Itself => State::Itself,
             Content::Unusable(reason) => State::Unusable { reason },
             Content::Usable(carried) => self.place(client, &file, &display, carried),

@@ -39,6 +39,7 @@ pub(super) fn read(work: &mut Work<'_>) {
         let table = entry.node.as_table();
         let text = |key| table.and_then(|table| table.get(key)?.node.as_text());
         if let Some(kind) = text("type").filter(|kind| INSIDE.contains(kind)) {
+            work.manner.inside.push((id.clone(), format!("`{kind}` runs inside goose")));
             inside(work, path, kind, entry);
             continue;
         }

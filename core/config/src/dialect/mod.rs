@@ -100,6 +100,8 @@ pub(crate) struct Manner {
     /// What becomes of calls to its servers that no rule speaks of.
     pub(crate) default: Option<DefaultRule>,
     pub(crate) lifts: Vec<Lift>,
+    /// What is part of the program itself, and what it is there.
+    pub(crate) inside: Vec<(String, String)>,
     pub(crate) kin: Kin,
     /// What only the gateway would have to honour, and cannot.
     pub(crate) gateway: Vec<Problem>,

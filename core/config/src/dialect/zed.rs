@@ -51,6 +51,7 @@ pub(super) fn read(work: &mut Work<'_>) {
         let table = entry.node.as_table();
         let runs = |key| table.is_some_and(|table| table.get(key).is_some());
         if table.is_some() && !runs("command") && !runs("url") {
+            work.manner.inside.push((name.clone(), "an extension of Zed runs it".to_owned()));
             extension(work, path, entry);
             continue;
         }

@@ -1,5 +1,8 @@
 //! The keys of an OpenAPI document: the document alone, or a table of them.
 
+use capstan_model::{Credentials, Secret};
+use indexmap::IndexMap;
+
 use crate::fields::Fields;
 use crate::mask::mask_url;
 use crate::problem::Problem;
@@ -21,22 +24,72 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
         let help = "name a file or an address, as in `document = \"api.yaml\"`";
         nested.table_problem(Problem::error(message).help(help));
     }
-    let base_url = base_url(&mut nested);
+    let base_url = address(&mut nested, "base_url");
     let tags = nested.strings("tags");
     let only = nested.strings("only");
     let except = nested.strings("except").unwrap_or_default();
+    let auth = auth(&mut nested);
     nested.finish();
     let document = document?;
     let (target, document) = (mask_url(document.shown()), document.value.clone());
-    Some((OpenApi { document, base_url, tags, only, except, ..OpenApi::default() }, target))
+    Some((OpenApi { document, base_url, tags, only, except, auth, ..OpenApi::default() }, target))
 }
 
-fn base_url(fields: &mut Fields<'_, '_>) -> Option<String> {
-    let text = fields.text("base_url")?;
+fn address(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<String> {
+    let text = fields.text(key)?;
     if let Err(fault) = url::check(&text.value) {
-        let message = format!("`{}` {fault}", fields.key("base_url"));
+        let message = format!("`{}` {fault}", fields.key(key));
         let help = "write an address such as \"https://example.com/v1\"";
-        fields.problem("base_url", Problem::error(message).help(help));
+        fields.problem(key, Problem::error(message).help(help));
     }
     Some(text.value.clone())
+}
+
+/// What belongs to each of the security schemes that are named.
+fn auth(fields: &mut Fields<'_, '_>) -> IndexMap<String, Credentials> {
+    let mut read = IndexMap::new();
+    fields.each_table("auth", |name, fields| {
+        if let Some(credentials) = credentials(fields) {
+            read.insert(name.to_owned(), credentials);
+        }
+    });
+    read
+}
+
+fn credentials(mut fields: Fields<'_, '_>) -> Option<Credentials> {
+    let mut secret = |key| fields.string(key).map(Secret::new);
+    let (token, password) = (secret("token"), secret("password"));
+    let client_secret = secret("client_secret");
+    let (username, id) = (fields.string("username"), fields.string("client_id"));
+    let token_url = address(&mut fields, "token_url");
+    let scopes = fields.strings("scopes");
+    let for_client = token_url.is_some() || scopes.is_some();
+    let empty = [&token, &password, &client_secret]
+        .into_iter()
+        .any(|given| given.as_ref().is_some_and(|given| given.reveal().trim().is_empty()));
+    let read = match (token, (username, password), (id, client_secret)) {
+        (Some(token), (None, None), (None, None)) if !for_client => Some(Credentials::Token(token)),
+        (None, (Some(username), Some(password)), (None, None)) if !for_client => {
+            Some(Credentials::Password { username, password })
+        }
+        (None, (None, None), (Some(id), Some(secret))) => {
+            let scopes = scopes.unwrap_or_default();
+            Some(Credentials::Client { id, secret, token_url, scopes })
+        }
+        _ => None,
+    };
+    let read = read.filter(|_| !empty);
+    if read.is_none() {
+        let path = fields.path();
+        let message = if empty {
+            format!("`{path}` has an empty secret")
+        } else {
+            format!("`{path}` does not say one thing that it is known by")
+        };
+        let help = "give it a `token`, or `username` and `password`, or `client_id` and \
+                    `client_secret` (with `token_url` and `scopes` where they are needed)";
+        fields.table_problem(Problem::error(message).help(help));
+    }
+    fields.finish();
+    read
 }

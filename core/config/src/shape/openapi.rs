@@ -1,5 +1,6 @@
 //! The shape of what is said of an OpenAPI document.
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 
 /// A document, alone or with more.
@@ -26,4 +27,26 @@ pub(crate) struct OpenApiTable {
     only: Vec<String>,
     /// Never these operations, whatever `only` says.
     except: Vec<String>,
+    /// What requests make themselves known by, by the names of the document's security schemes.
+    auth: IndexMap<String, OpenApiAuth>,
+}
+
+/// What belongs to a security scheme of the document: `token`, or `username` and `password`, or `client_id` and `client_secret`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct OpenApiAuth {
+    /// A key or a bearer token: `"${TOKEN}"`.
+    token: String,
+    /// A name, for HTTP basic.
+    username: String,
+    /// The password that belongs to it.
+    password: String,
+    /// What this program is called where it gets tokens (OAuth client credentials).
+    client_id: String,
+    /// What it proves that by.
+    client_secret: String,
+    /// Where tokens are. Needed where the document names none, or another server than the interface's own.
+    token_url: String,
+    /// What tokens shall be good for.
+    scopes: Vec<String>,
 }

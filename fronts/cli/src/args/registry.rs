@@ -43,7 +43,8 @@ pub struct RegistrySearchArgs {
     capstan registry add io.github.someone/weather --as weather --kind oci\n  \
     capstan registry add ./server.json --yes\n\n\
     Shows the command or address first, with variables and headers, and asks; a bundle is fetched and \
-    checked for that. What the server needs from you becomes variables, such as ${WEATHER_TOKEN}.")]
+    checked for that. What the server needs from you becomes variables, such as ${WEATHER_TOKEN}. A \
+    secret of a bundle stands in the file as a variable only, never as it is.")]
 pub struct RegistryAddArgs {
     /// The server's whole name, or a file (`…/server.json`)
     pub name: String,
@@ -56,6 +57,9 @@ pub struct RegistryAddArgs {
     /// Only this way to reach it: npm, pypi, oci, nuget, mcpb, streamable-http or sse
     #[arg(long)]
     pub kind: Option<String>,
+    /// A setting of a bundle; a secret as a variable: `--set 'api_key=${MY_KEY}'`
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
     /// Which configuration file
     #[arg(short, long, value_enum)]
     pub scope: Option<ScopeArg>,

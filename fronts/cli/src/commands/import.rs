@@ -1,5 +1,7 @@
 //! `capstan import`: takes over the servers that other clients have.
 
+use std::path::Path;
+
 use capstan_config::carry::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
 use capstan_config::{Client, Dialect, Scope, SourceFile};
 use serde_json::json;
@@ -25,7 +27,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure>
         )
     };
     let planned = |choice| -> Result<Plan, Failure> {
-        let plan = plan(search(context, args, scope), &native, choice);
+        let plan = plan(search(context, args, scope)?, &native, choice);
         plan.map_err(|problem| Failure::config(vec![*problem], vec![native.clone()]))
     };
     let choice = chosen(args, &file);
@@ -43,6 +45,9 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure>
         made = planned(ask_about_secrets(&made)?)?;
         tell_variables(context, &made);
     }
+    if asks || args.yes {
+        refuse_open_secrets(context, &made, &file)?;
+    }
     if asks && !confirmed(&made, &file) {
         return Err(Failure::new(Exit::Denied, "policy_blocked", "nothing was written"));
     }
@@ -50,7 +55,6 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure>
         finish(context, &made, &file, Outcome::Planned);
         return Ok(Exit::Ok);
     }
-    refuse_open_secrets(context, &made, &file)?;
     context.host.edit(&file, &|text| made.apply(text))?;
     finish(context, &made, &file, Outcome::Written);
     Ok(Exit::Ok)
@@ -67,7 +71,9 @@ enum Outcome {
 }
 
 /// What the clients have.
-fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, Failure> {
+    let own = context.host.files(&context.options)?;
+    let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
     let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
     let workspace = context.host.workspace();
     let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
@@ -87,10 +93,14 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
                 }
                 Err(failure) => of_client.push(unreadable(*client, name, failure.message)),
             }
+            let read_directly = is_read(&path);
+            for found in of_client.iter_mut().filter(|one| Path::new(&one.file) == path) {
+                found.read_directly = read_directly;
+            }
         }
         found.extend(of_client);
     }
-    found
+    Ok(found)
 }
 
 /// What becomes of secrets when nobody is asked: they stay where only the user reads them.
@@ -194,11 +204,15 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         }
     }
     if !made.secrets.is_empty() {
-        let names = names(made.secrets.iter().map(String::as_str));
-        context
-            .print
-            .note(&format!("secrets of {names} go to {} as they are", file.path.display()));
-        context.print.hint("`--secrets env` puts variables in their place");
+        let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
+        if context.host.is_private(file) {
+            context.print.note(&format!("secrets of {names} go to {path} as they are"));
+            context.print.hint("`--secrets env` puts variables in their place");
+        } else {
+            let why = format!("secrets of {names} do not go to {path}, which others can read");
+            context.print.warning(&format!("{why}: so nothing is written"));
+            context.print.hint(&format!("`chmod 600 {path}`, or `--secrets env`"));
+        }
     }
     tell_variables(context, made);
 }
@@ -212,6 +226,8 @@ fn state(state: &State) -> String {
         }
         State::Differs { from, name } => format!("differs from `{from}`, becomes `{name}`"),
         State::Itself => "runs capstan itself, left out".to_owned(),
+        State::ReadDirectly => "read directly, not copied".to_owned(),
+        State::Inside { reason } => format!("left out: {reason}"),
         State::Unusable { reason } => format!("cannot be used: {reason}"),
     }
 }

@@ -50,10 +50,14 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
     let address = args.registry.registry.as_deref();
     let offer = context.host.offer(address, &args.name, args.release.as_deref()).await?;
     let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
-    let Chosen { way, needs } =
+    let Chosen { way, mut needs } =
         offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
     let offered = format!("{} {}", line(&offer.name), line(&offer.version));
     let entry = match way {
+        Way::Entry(_) if !args.settings.is_empty() => {
+            return Err(Failure::usage("`--set` is for bundles, and this is none")
+                .hint("what it needs becomes variables, which you set"));
+        }
         Way::Entry(entry) => {
             context.print.note(&format!("{offered}: {}", shown(&entry)));
             tell_pairs(context, &entry);
@@ -62,7 +66,9 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
         Way::Bundle { url, sha256 } => {
             context.print.note(&format!("{offered}: the bundle {}", line(&url)));
             // Only what is in it says what will be started.
-            let entry = context.host.fetch_bundle(&url, &sha256).await?;
+            let settings = settings(args)?;
+            let (entry, more) = context.host.fetch_bundle(&url, &sha256, &settings).await?;
+            needs.extend(more);
             context.print.note(&format!("  starts {}", shown(&entry)));
             tell_names(context, &entry);
             entry
@@ -81,6 +87,17 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
         context.print.json(&serde_json::json!({ "added": name, "file": file.path }));
     }
     Ok(Exit::Ok)
+}
+
+/// What `--set` says.
+fn settings(args: &RegistryAddArgs) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |text: &String| {
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Failure::usage("`--set` has no `=`").hint("write it as `--set KEY=VALUE`")
+        })?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    args.settings.iter().map(pair).collect()
 }
 
 /// What will be started or reached.

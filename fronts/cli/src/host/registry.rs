@@ -1,7 +1,7 @@
 //! What the command line needs of registries.
 
 use capstan_config::edit::NewServer;
-use capstan_config::registry::Offer;
+use capstan_config::registry::{Need, Offer};
 use capstan_hub::ports::BoxFuture;
 
 use crate::exit::Failure;
@@ -27,10 +27,12 @@ pub trait Registries {
     /// Whether a variable is set in the user's environment.
     fn is_set(&self, variable: &str) -> bool;
 
-    /// Fetches a bundle, checks it, keeps it, and says what starts it.
+    /// Fetches a bundle, checks it, keeps it, and says what starts it with these settings, and what
+    /// the user has to set for that.
     fn fetch_bundle<'a>(
         &'a self,
         url: &'a str,
         sha256: &'a str,
-    ) -> BoxFuture<'a, Result<NewServer, Failure>>;
+        settings: &'a [(String, String)],
+    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), Failure>>;
 }

@@ -1,0 +1,228 @@
+//! Tokens that a program gets for itself: OAuth 2.0, client credentials (RFC 6749, section 4.4).
+//!
+//! **Invariant:** the secret goes to the token's address and nowhere else, a token to whoever asked
+//! for it. Neither is part of an error.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use capstan_backend::attempt::Attempt;
+use capstan_backend::plain::{Plain, PlainRequest, PlainResponse, WebAddress};
+use capstan_model::Secret;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use crate::encode::percent;
+use crate::settings::OpenApiSettings;
+
+/// How long getting a token may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The most that is read of what comes with a token, in bytes.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// The longest before its end that a token is replaced.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The longest that a token is believed to last.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
+
+/// Longest word for a refusal that is shown, in bytes.
+const MAX_WORD: usize = 64;
+
+/// A program that gets tokens.
+pub(crate) struct Client<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) secret: &'a Secret<String>,
+    pub(crate) scopes: &'a [String],
+}
+
+/// Where tokens come from, and the one that is in use.
+pub(crate) struct Login {
+    asked: Arc<Asked>,
+    token: Attempt<Token>,
+}
+
+/// A token and how long it is good.
+pub(crate) struct Token {
+    value: Secret<String>,
+    until: Option<Instant>,
+}
+
+struct Asked {
+    /// The name of the scheme.
+    scheme: String,
+    server: String,
+    address: WebAddress,
+    plain: Plain,
+    /// What is asked, in the ways in which a program can say who it is: first as the standard wants
+    /// it, then as many want it.
+    ways: [PlainRequest; 2],
+}
+
+/// How asking for a token in one way went wrong.
+enum Trouble {
+    /// They do not take what we said of us.
+    Refused(String),
+    Failed(String),
+}
+
+// === impl Login ===
+
+impl Login {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Why there is no way to the address.
+    pub(crate) fn new(
+        scheme: &str,
+        address: &WebAddress,
+        client: &Client<'_>,
+        settings: &OpenApiSettings,
+    ) -> Result<Self, String> {
+        let plain = Plain::new(address, &[], &settings.secrets, settings.names)?;
+        let (scheme, address) = (scheme.to_owned(), address.clone());
+        let ways = [client.in_header(&address), client.in_body(&address)];
+        let asked = Asked { scheme, server: settings.name.to_string(), address, plain, ways };
+        Ok(Self { asked: Arc::new(asked), token: Attempt::default() })
+    }
+
+    /// A token that is good and is none of `refused`: the one in use, or one that is got for all who
+    /// wait.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn token(&self, refused: &[Arc<Token>]) -> Result<Arc<Token>, String> {
+        let stale = |token: &Arc<Token>| {
+            token.until.is_some_and(|until| Instant::now() >= until)
+                || refused.iter().any(|one| Arc::ptr_eq(one, token))
+        };
+        self.token.get(stale, || Arc::clone(&self.asked).get()).await
+    }
+}
+
+// === impl Token ===
+
+impl Token {
+    pub(crate) fn value(&self) -> &Secret<String> {
+        &self.value
+    }
+
+    /// Reads what comes with a token.
+    fn read(body: &[u8]) -> Option<Self> {
+        let answer: Value = serde_json::from_slice(body).ok()?;
+        let token = answer.get("access_token")?.as_str()?;
+        let kind = answer.get("token_type").and_then(Value::as_str).unwrap_or("bearer");
+        let is_sent = !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
+        if !is_sent || !kind.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        // Some write the number as text.
+        let lasts = answer.get("expires_in").and_then(|lasts| {
+            lasts.as_u64().or_else(|| lasts.as_str().and_then(|lasts| lasts.parse().ok()))
+        });
+        let until = lasts.map(|seconds| {
+            let lasts = Duration::from_secs(seconds).min(LONGEST);
+            Instant::now() + lasts.saturating_sub(MARGIN.min(lasts / 5))
+        });
+        Some(Self { value: Secret::new(token.to_owned()), until })
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    async fn get(self: Arc<Self>) -> Result<Arc<Token>, String> {
+        let got = timeout(LIMIT, self.ask()).await;
+        let got = got.unwrap_or_else(|_| Err(format!("it did not come within {LIMIT:?}")));
+        let (scheme, origin) = (&self.scheme, self.address.origin());
+        let token = got.map_err(|reason| {
+            format!("there is no token for `openapi.auth.{scheme}` from `{origin}`: {reason}")
+        })?;
+        debug!(server = self.server, scheme, "a token was got");
+        Ok(Arc::new(token))
+    }
+
+    async fn ask(&self) -> Result<Token, String> {
+        let [first, second] = &self.ways;
+        let refused = match self.ask_in(first).await {
+            Ok(token) => return Ok(token),
+            Err(Trouble::Failed(reason)) => return Err(reason),
+            Err(Trouble::Refused(reason)) => reason,
+        };
+        match self.ask_in(second).await {
+            Ok(token) => Ok(token),
+            // What the standard's way led to tells more than what another did.
+            Err(Trouble::Refused(_) | Trouble::Failed(_)) => Err(format!(
+                "it refuses this client ({refused}); check `client_id` and `client_secret`"
+            )),
+        }
+    }
+
+    async fn ask_in(&self, way: &PlainRequest) -> Result<Token, Trouble> {
+        let response = self.plain.send(way.clone(), MAX_ANSWER).await;
+        let response = response.map_err(|error| Trouble::Failed(error.to_string()))?;
+        match response.status {
+            200..300 => Token::read(&response.body)
+                .filter(|_| response.whole)
+                .ok_or_else(|| Trouble::Failed("it answered without a bearer token".to_owned())),
+            400 | 401 => {
+                let word = word(&response);
+                let is_ours = matches!(word.as_str(), "invalid_client" | "invalid_request")
+                    || response.status == 401;
+                Err(if is_ours { Trouble::Refused(word) } else { Trouble::Failed(word) })
+            }
+            _ => Err(Trouble::Failed(word(&response))),
+        }
+    }
+}
+
+/// The word for a refusal. What else is said may repeat what was sent.
+fn word(response: &PlainResponse) -> String {
+    let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let word = answer.get("error").and_then(Value::as_str).unwrap_or_default();
+    let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
+    if word.is_empty() || word.len() > MAX_WORD || !word.chars().all(is_word) {
+        return format!("HTTP status {}", response.status);
+    }
+    word.to_owned()
+}
+
+// === impl Client ===
+
+impl Client<'_> {
+    fn in_header(&self, address: &WebAddress) -> PlainRequest {
+        // Both are escaped before they are put together, so that neither can have the colon.
+        let pair = format!("{}:{}", percent(self.id), percent(self.secret.reveal()));
+        let mut request = self.request(address, "");
+        let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
+        request.headers.push(("authorization".to_owned(), value));
+        request
+    }
+
+    fn in_body(&self, address: &WebAddress) -> PlainRequest {
+        let (id, secret) = (percent(self.id), percent(self.secret.reveal()));
+        self.request(address, &format!("&client_id={id}&client_secret={secret}"))
+    }
+
+    fn request(&self, address: &WebAddress, more: &str) -> PlainRequest {
+        let scope = match self.scopes {
+            [] => String::new(),
+            scopes => format!("&scope={}", percent(&scopes.join(" "))),
+        };
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        PlainRequest {
+            method: "POST",
+            path: address.path().to_owned(),
+            query: address.query().map(ToOwned::to_owned),
+            headers: vec![
+                header("accept", "application/json"),
+                header("content-type", "application/x-www-form-urlencoded"),
+            ],
+            body: format!("grant_type=client_credentials{scope}{more}").into_bytes(),
+        }
+    }
+}
