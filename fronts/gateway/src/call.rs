@@ -142,6 +142,9 @@ impl Way {
         let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
+        if self.task.is_some() {
+            operator.wants_task();
+        }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
         let task = Task(tokio::spawn(self.run(operator)));
@@ -246,6 +249,9 @@ impl Way {
         let (result, shape) = (screened.result(), screened.shape());
         let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
         if let Some(task) = task {
+            let id =
+                object::get(&task, "task").and_then(|task| object::get_string(&task, "taskId"));
+            id.into_iter().for_each(|id| operator.became(id));
             return Ok(Payload::from(task));
         }
         Ok(match &self.call {

@@ -174,14 +174,14 @@ impl Client {
         }
     }
 
-    /// Sends a message that belongs to no request, if there is a way and room for it.
-    pub(crate) fn tell(&self, message: Bytes) {
-        let inbox = self.state().inbox.clone();
-        if let Some(inbox) = inbox
-            && inbox.try_send(message).is_err()
-        {
+    /// Sends a message that belongs to no request; whether there is a way and room for it.
+    pub(crate) fn tell(&self, message: Bytes) -> bool {
+        let Some(inbox) = self.state().inbox.clone() else { return false };
+        let is_told = inbox.try_send(message).is_ok();
+        if !is_told {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
+        is_told
     }
 
     /// The number of a new request of ours, and where its reply comes out.

@@ -19,6 +19,7 @@ use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
 use crate::shares::{Peer, Shares};
+use crate::task::needs_tasks;
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
@@ -91,6 +92,9 @@ impl Gateway {
         let Some(filter) = object::get(&params, "notifications") else {
             return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
         };
+        if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
+            return Exchange::fault(id, needs_tasks());
+        }
         let (events, coming_out) = mpsc::channel(EVENTS);
         let own_id = match &id {
             RequestId::Number(number) => {

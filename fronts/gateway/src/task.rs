@@ -210,14 +210,14 @@ impl Gateway {
 
 impl Client {
     /// Whether it knows the tasks of 2026-07-28.
-    fn knows_tasks(&self) -> bool {
+    pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.able, "extensions");
         self.revision.is_modern()
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }
 
-fn needs_tasks() -> Fault {
+pub(crate) fn needs_tasks() -> Fault {
     let extensions = compose::object(&[(TASKS, &Json::empty_object())]);
     let required = compose::object(&[("extensions", &extensions)]);
     let data = compose::object(&[("requiredCapabilities", &required)]);
