@@ -57,9 +57,8 @@ impl Started {
     }
 
     fn find(&self, is_meant: impl Fn(&Task) -> bool) -> Option<Arc<dyn Operator>> {
-        let tasks = self.tasks();
-        let found = tasks.iter().find(|task| is_meant(task) && task.operator.hears_on());
-        found.map(|task| Arc::clone(&task.operator))
+        let is_meant = |task: &&Task| is_meant(task) && task.operator.hears_on();
+        self.tasks().iter().find(is_meant).map(|task| Arc::clone(&task.operator))
     }
 
     fn tasks(&self) -> MutexGuard<'_, VecDeque<Task>> {

@@ -19,7 +19,6 @@ use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
-use crate::shares::Peer;
 
 /// One call on its way.
 struct Way {
@@ -122,7 +121,7 @@ impl Way {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
-            peer: Peer::of(&self.client.caller),
+            peer: self.client.peer,
             call: self.call.clone()?,
         })
     }
@@ -249,9 +248,7 @@ impl Way {
         let (result, shape) = (screened.result(), screened.shape());
         let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
         if let Some(task) = task {
-            let id =
-                object::get(&task, "task").and_then(|task| object::get_string(&task, "taskId"));
-            id.into_iter().for_each(|id| operator.became(id));
+            operator.became(&task);
             return Ok(Payload::from(task));
         }
         Ok(match &self.call {

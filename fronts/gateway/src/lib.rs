@@ -19,6 +19,7 @@ pub mod exchange;
 pub mod gateway;
 mod fault;
 mod seal;
+mod names;
 mod shares;
 mod conversations;
 mod tasks;

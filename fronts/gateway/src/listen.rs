@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
-use crate::shares::{Peer, Shares};
+use crate::shares::Shares;
 use crate::task::needs_tasks;
 
 /// Subscriptions of modern clients at the same time.
@@ -124,7 +124,7 @@ impl Gateway {
         let uris = object::get(&filter, "resourceSubscriptions");
         let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
         // Taken first: what there is no place for asks nothing of any server.
-        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
+        let Some(_share) = self.audience.shares.take(client.peer) else {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());

@@ -21,7 +21,6 @@ use crate::approve;
 use crate::client::{Client, Level};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
-use crate::shares::Peer;
 use crate::tasks::Tasks;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
@@ -111,9 +110,12 @@ impl ClientOperator {
         self.later.get_or_init(Later::default);
     }
 
-    /// The call has become the task of this id.
-    pub(crate) fn became(&self, id: String) {
-        self.later.get_or_init(Later::default).0.get_or_init(|| id);
+    /// The call has become a task, as this result says.
+    pub(crate) fn became(&self, result: &Json) {
+        let id = object::get(result, "task").and_then(|task| object::get_string(&task, "taskId"));
+        if let (Some(Later(later)), Some(id)) = (self.later.get(), id) {
+            later.get_or_init(|| id);
+        }
     }
 
     /// The client has come back with another part of the call.
@@ -179,8 +181,10 @@ impl ClientOperator {
         let (id, asked) = self.client.ask();
         let params = for_legacy(params, asking, id);
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
-        let sent = self.events.send(Event::Message(message.clone())).await.is_ok();
-        if !sent && !(self.hears_on() && self.client.tell(message)) {
+        let sent = self.events.send(Event::Message(message.clone())).await;
+        // Of a task it may be asked elsewhere.
+        let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
+        if !is_asked {
             return Err(gone());
         }
         let mut put = Put { operator: self, id, is_open: true };
@@ -305,7 +309,7 @@ impl Operator for ClientOperator {
     }
 
     fn peer(&self) -> u64 {
-        Peer::of(&self.client.caller).number()
+        self.client.peer.number()
     }
 
     fn hears_on(&self) -> bool {

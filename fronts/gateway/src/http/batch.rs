@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 
 use super::body::{self, Body};
 use super::caller;
-use super::events::{Events, Source, outs};
+use super::events::outs;
 use super::face::Face;
 use super::sessions::Held;
 use super::take::Accepts;
@@ -103,13 +103,9 @@ pub(super) async fn answer(
             Out::Answer(answer) => answers.push(answer),
             Out::Message(message) if !accepts.events() => session.client().unheard(&message),
             Out::Message(message) => {
-                let source = Source::Batch(requests);
-                let mut events = Events::new(source, face.limits().keep_alive).of(Some(session));
-                for answer in answers {
-                    events.push(Out::Answer(answer));
-                }
-                events.push(Out::Message(message));
-                return body::events(events);
+                let answers = answers.into_iter().map(Out::Answer);
+                let first = answers.chain([Out::Message(message)]).collect();
+                return face.streamed(first, requests.boxed(), Some(session));
             }
         }
     }

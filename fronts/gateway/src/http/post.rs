@@ -17,7 +17,7 @@ use hyper::http::request::Parts;
 use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
 use super::body::{self, Body};
 use super::caller;
-use super::events::{Events, Source, outs};
+use super::events::outs;
 use super::face::Face;
 use super::mirror::{self, Said};
 use super::sessions::{Held, Key};
@@ -259,10 +259,7 @@ async fn answer(
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };
-    let source = Source::Request(outs(exchange));
-    let mut events = Events::new(source, face.limits().keep_alive).of(session);
-    events.push(first);
-    body::events(events)
+    face.streamed(vec![first], outs(exchange), session)
 }
 
 /// The status that goes with the answer to a modern request.
