@@ -1,6 +1,6 @@
 //! Who asks.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use serde::Serialize;
 

@@ -12,6 +12,7 @@ use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
 use tokio::sync::watch;
 
+use crate::batch::cancelled;
 use crate::call;
 use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
@@ -174,13 +175,9 @@ impl Gateway {
     /// Takes something that a client tells.
     pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
         if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(|params| object::get(params, "requestId"))
+            && let Some(id) = params.and_then(cancelled)
         {
-            let number = id.read().map(RequestId::Number);
-            let id = number.or_else(|_| id.read().map(RequestId::Text));
-            if let Ok(id) = id {
-                client.cancel(&id);
-            }
+            client.cancel(&id);
         }
     }
 

@@ -18,6 +18,7 @@ pub mod client;
 pub mod exchange;
 pub mod gateway;
 mod fault;
+mod batch;
 mod seal;
 mod names;
 mod shares;

@@ -63,12 +63,17 @@ impl Names {
             quiet.and_then(|quiet| places.remove(&quiet));
         }
         let names = places.entry(place).or_default();
-        let counts = names.contains_key(name) || names.len() < MAX_NAMES;
-        if counts {
+        let counted = if let Some(heard) = names.get_mut(name) {
+            *heard = now;
+            Counted::Alone
+        } else if names.len() < MAX_NAMES {
             names.insert(name.to_owned(), now);
-        }
+            Counted::Alone
+        } else {
+            Counted::Among(place)
+        };
         drop(places);
-        if counts { Counted::Alone } else { Counted::Among(place) }
+        counted
     }
 
     /// Forgets what has not been heard for too long.

@@ -12,14 +12,11 @@ use tokio::sync::mpsc;
 
 use crate::client::Client;
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
-use crate::fault::{Fault, INTERNAL};
+use crate::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::gateway::Gateway;
 use crate::operator::ClientOperator;
 use crate::revision::Revision;
 use crate::tasks::{Owner, TASKS, Task as Kept};
-
-/// MCP 2026-07-28: the client cannot do what the request needs.
-const MISSING_CAPABILITY: i64 = -32021;
 
 /// Tasks on one page of a list.
 const PAGE: usize = 50;

@@ -14,7 +14,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
-use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
+use super::batch;
 use super::body::{self, Body};
 use super::caller;
 use super::events::outs;
@@ -23,10 +23,9 @@ use super::mirror::{self, Said};
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
+use crate::batch::{INVALID_REQUEST, PARSE_ERROR, is_batch, one};
+use crate::fault::MISSING_CAPABILITY;
 use crate::{Answer, Exchange, Out, Revision, View};
-
-/// MCP 2026-07-28: the client cannot do what the request needs.
-const MISSING_CAPABILITY: i64 = -32021;
 
 /// A request, taken apart.
 struct Asked {
@@ -63,13 +62,13 @@ pub(super) async fn post(
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),
     };
-    if batch::is_batch(&text) {
+    if is_batch(&text) {
         return match session(face, head, &caller, &view) {
             Ok(session) => Box::pin(batch::answer(face, head, &text, accepts, session)).await,
             Err(missing) => missing.response(None),
         };
     }
-    let message = batch::one(&text);
+    let message = one(&text);
     // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
     drop(text);
     match message {
