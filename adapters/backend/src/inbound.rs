@@ -149,9 +149,8 @@ impl Inbound {
     }
 
     fn log_message(&self, params: Option<&Json>, of: Option<u64>) {
-        let (Some(params), Some(operator)) = (params, self.pending.operator(of)) else {
-            return;
-        };
+        let Some(params) = params else { return };
+        let Some(operator) = self.pending.hearer(of, params) else { return };
         let text = match object::get(params, "data") {
             Some(data) => data.read::<String>().unwrap_or_else(|_| data.to_string()),
             None => return,
@@ -186,10 +185,10 @@ impl Inbound {
             self.out.send(reply(&id, Unanswered::declined(asking))).await;
             return;
         };
-        let open = self.pending.ask(of);
+        let params = params.unwrap_or_else(Json::empty_object);
+        let open = self.pending.ask(of, &params);
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let pending = Arc::clone(&self.pending);
-        let params = params.unwrap_or_else(Json::empty_object);
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let operator = open.as_ref().map(|open| &*open.operator);

@@ -19,6 +19,7 @@ mod stderr;
 mod mask;
 mod alive;
 mod pending;
+mod started;
 mod fault;
 mod channel;
 mod minder;

@@ -7,16 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
-use capstan_wire::Reply;
+use capstan_wire::{Json, Reply};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+
+use crate::started::Started;
 
 /// How far progress can put a deadline off, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;
 
 /// Requests that wait for their replies, by id.
 #[derive(Default)]
-pub(crate) struct Pending(Mutex<Waiters>);
+pub(crate) struct Pending {
+    waiters: Mutex<Waiters>,
+    /// Those that were answered and have become tasks.
+    started: Started,
+}
 
 /// The ids are our own, so that nobody can choose them to collide.
 type Waiters = HashMap<u64, Waiter, BuildHasherDefault<Spread>>;
@@ -88,6 +94,9 @@ impl Pending {
     pub(crate) fn answer(&self, id: u64, reply: Reply) {
         let waiter = self.map().remove(&id);
         if let Some(waiter) = waiter {
+            if let Some(operator) = waiter.operator.filter(|operator| operator.hears_on()) {
+                self.started.note(id, operator, &reply);
+            }
             // The waiter may have gone away between the two lines.
             drop(waiter.reply.send(reply));
         }
@@ -95,11 +104,18 @@ impl Pending {
 
     /// The operator behind request `id`, whose deadline is put off by this sign of life.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
-        self.map().get(&id).and_then(|waiter| {
+        let operator = self.map().get(&id).map(|waiter| {
             waiter.signs.progressed.store(true, Ordering::Release);
             waiter.signs.changed.notify_one();
             waiter.operator.clone()
-        })
+        });
+        operator.unwrap_or_else(|| self.started.of(id))
+    }
+
+    /// Whom a log message is for that came on the stream of request `of`.
+    pub(crate) fn hearer(&self, of: Option<u64>, params: &Json) -> Option<Arc<dyn Operator>> {
+        let task = if of.is_none() { self.started.about(params) } else { None };
+        task.or_else(|| self.operator(of))
     }
 
     /// The operator of request `of`; without one, that of the youngest call in flight.
@@ -110,12 +126,17 @@ impl Pending {
         self.meant(of).map(|(operator, _)| operator)
     }
 
-    /// Opens a question to that operator.
-    pub(crate) fn ask(&self, of: Option<u64>) -> Option<Asking> {
+    /// Opens a question to that operator; one that belongs to a task, to whoever has that.
+    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<Asking> {
+        if of.is_none()
+            && let Some(operator) = self.started.about(params)
+        {
+            // Best where somebody waits for an answer anyway, as for the result of the task.
+            let waiting = self.ask_party(operator.party());
+            return waiting.or_else(|| Some(Asking::open(operator, Arc::default())));
+        }
         let (operator, signs) = self.meant(of)?;
-        signs.questions.fetch_add(1, Ordering::AcqRel);
-        signs.changed.notify_one();
-        Some(Asking { operator, signs })
+        Some(Asking::open(operator, signs))
     }
 
     /// Opens a question to whoever else of that party has a call in flight.
@@ -127,9 +148,7 @@ impl Pending {
         let waiter = map.values().find(is_of)?;
         let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
         drop(map);
-        signs.questions.fetch_add(1, Ordering::AcqRel);
-        signs.changed.notify_one();
-        Some(Asking { operator, signs })
+        Some(Asking::open(operator, signs))
     }
 
     fn meant(&self, of: Option<u64>) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
@@ -165,7 +184,7 @@ impl Pending {
     }
 
     fn map(&self) -> MutexGuard<'_, Waiters> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -238,6 +257,12 @@ impl Drop for Ends {
 // === impl Asking ===
 
 impl Asking {
+    fn open(operator: Arc<dyn Operator>, signs: Arc<Signs>) -> Self {
+        signs.questions.fetch_add(1, Ordering::AcqRel);
+        signs.changed.notify_one();
+        Self { operator, signs }
+    }
+
     /// Waits until the call that the question belongs to is over: then nobody needs an answer.
     pub(crate) async fn over(&self) {
         let over = self.signs.over.notified();
@@ -328,6 +353,10 @@ mod tests {
         );
     }
 
+    fn ask(pending: &Pending) -> Option<Asking> {
+        pending.ask(None, &Json::empty_object())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
         let (pending, begun) = (Pending::default(), Instant::now());
@@ -337,7 +366,7 @@ mod tests {
             async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
             async {
                 tokio::time::sleep(LIMIT / 2).await;
-                let (one, two) = (pending.ask(None).unwrap(), pending.ask(None).unwrap());
+                let (one, two) = (ask(&pending).unwrap(), ask(&pending).unwrap());
                 tokio::time::sleep(LIMIT * 20).await;
                 drop(one);
                 tokio::time::sleep(LIMIT * 10).await;
@@ -350,14 +379,14 @@ mod tests {
     async fn a_question_puts_off_no_end_but_the_deadline() {
         let pending = Pending::default();
         let waiting = pending.add(1, Some(nobody()));
-        let question = pending.ask(None).unwrap();
+        let question = ask(&pending).unwrap();
         tokio::join!(
             async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
             async { pending.clear() },
         );
         drop(question);
-        assert!(pending.ask(None).is_none());
+        assert!(ask(&pending).is_none());
         pending.add(2, None);
-        assert!(pending.ask(None).is_none(), "nobody is behind it");
+        assert!(ask(&pending).is_none(), "nobody is behind it");
     }
 }

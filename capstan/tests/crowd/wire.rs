@@ -69,7 +69,9 @@ impl Connection {
             while let Some(end) = self.body.windows(2).position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.body.drain(..end + 2).collect();
                 let event = String::from_utf8(event).unwrap();
-                if let Some(data) = event.lines().find_map(|line| line.strip_prefix("data: ")) {
+                let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+                // Some say only where to come back to.
+                if let Some(data) = data.filter(|data| !data.is_empty()) {
                     return Some(data.to_owned());
                 }
             }

@@ -136,7 +136,10 @@ fn asked(servers: &str, requests: &[(&str, &str)]) -> (Vec<Value>, Vec<Value>) {
     let mut gateway = Gateway::start(&world, "");
     gateway.initialize("2025-11-25");
     let answers = (1..).zip(requests).map(|(id, (method, uri))| {
-        let answer = gateway.ask(id, method, &json!({ "uri": uri }));
+        let about = json!({ "type": "ref/resource", "uri": uri });
+        let typed = json!({ "name": "x", "value": "" });
+        let params = json!({ "uri": uri, "ref": about, "argument": typed });
+        let answer = gateway.ask(id, method, &params);
         answer["error"]["code"].clone()
     });
     let answers = answers.collect();
@@ -146,16 +149,19 @@ fn asked(servers: &str, requests: &[(&str, &str)]) -> (Vec<Value>, Vec<Value>) {
 }
 
 #[test]
-fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions() {
+fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions_and_completions() {
     let (read, subscribe) = ("resources/read", "resources/subscribe");
+    let complete = "completion/complete";
     let two = format!("{}{}", fixture("f", &[]), fixture("g", &[]));
-    let (answers, told) = asked(&two, &[(read, "nowhere://x"), (subscribe, "nowhere://y")]);
-    assert_eq!(answers, [-32002, -32002]);
+    let nowhere = [(read, "nowhere://x"), (subscribe, "nowhere://y"), (complete, "nowhere://z")];
+    let (answers, told) = asked(&two, &nowhere);
+    assert_eq!(answers, [-32002; 3]);
     assert_eq!(
         told,
         [
             json!([null, "nowhere://x", "resource", null, "not_found"]),
             json!([null, "nowhere://y", "resource", subscribe, "not_found"]),
+            json!([null, "nowhere://z", "resource", complete, "not_found"]),
         ]
     );
     let greeting = "fixture://greeting";

@@ -155,6 +155,10 @@ impl Operator for Gate {
         self.operator.peer()
     }
 
+    fn hears_on(&self) -> bool {
+        self.operator.hears_on()
+    }
+
     fn notice(&self, notice: Notice) {
         self.operator.notice(notice);
     }

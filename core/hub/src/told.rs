@@ -116,7 +116,7 @@ impl Door {
         let usual = match self {
             Self::Cli => Caller::operator(Front::Cli),
             Self::Terminal => Caller::operator(Front::Terminal),
-            Self::Gateway => Caller::remote("anonymous", Vec::new()),
+            Self::Gateway => Caller::stranger(None),
             Self::Stdio => Caller::anonymous(),
         };
         let subject = subject.map_or_else(|| usual.subject.clone(), ToOwned::to_owned);
@@ -127,10 +127,10 @@ impl Door {
 /// The item that a name in any spelling stands for, among the servers that the rules know of.
 ///
 /// A server is known by its slug and by the name that the operator gave it; slugs come first.
-pub fn id_among(policy: &Policy, name: &str) -> Option<ItemId> {
+pub fn id_among(policy: &Policy, kind: Kind, name: &str) -> Option<ItemId> {
     let by_slug = ItemId::resolve(name, policy.servers.keys());
     let id = by_slug.or_else(|| id_by_display(policy, name, &|_| true));
-    id.map(|id| policy.own_name(id))
+    id.map(|id| if kind == Kind::Tool { policy.own_name(id) } else { id })
 }
 
 /// The item that is spelled with the display name of a server that is `known`.

@@ -1,9 +1,14 @@
 //! Who asks.
 
+use core::net::IpAddr;
+
 use serde::Serialize;
 
 /// How long a name that a client gives itself may be, in characters.
 pub const MAX_LABEL: usize = 128;
+
+/// Whoever did not say who they are.
+const ANONYMOUS: &str = "anonymous";
 
 /// The party on whose behalf a call is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +22,9 @@ pub struct Caller {
     pub caller_id: Option<String>,
     /// What the client calls itself, with its version; informational only as well.
     pub client: Option<String>,
+    /// Where its connection comes from, if it came over the network and nobody was asked who they
+    /// are. What it may have of what all share is counted by it; nothing else is.
+    pub from: Option<IpAddr>,
     /// The door the call came through.
     pub front: Front,
     /// Whether access rules bind it.
@@ -61,13 +69,25 @@ impl Caller {
 
     /// Somebody at the gateway who did not say who they are, and whom no access rules bind.
     pub fn anonymous() -> Self {
-        Self::named("anonymous", Front::Gateway)
+        Self::named(ANONYMOUS, Front::Gateway)
+    }
+
+    /// Somebody who reached the gateway over the network and did not say who they are.
+    pub fn stranger(from: Option<IpAddr>) -> Self {
+        Self { from, ..Self::remote(ANONYMOUS, Vec::new()) }
     }
 
     /// Somebody of whom nothing is known but the name.
     pub fn named(subject: impl Into<String>, front: Front) -> Self {
-        let (roles, caller_id, client) = (Vec::new(), None, None);
-        Self { subject: subject.into(), roles, caller_id, client, front, binding: Binding::Free }
+        Self {
+            subject: subject.into(),
+            roles: Vec::new(),
+            caller_id: None,
+            client: None,
+            from: None,
+            front,
+            binding: Binding::Free,
+        }
     }
 }
 

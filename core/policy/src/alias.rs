@@ -17,12 +17,15 @@ impl Policy {
     }
 
     /// The tool by the name that its server gives it.
+    ///
+    /// A name that a tool of the server has already, or that two are to have, is nobody's new one.
     pub fn own_name(&self, id: ItemId) -> ItemId {
         let names = self.servers.get(&id.server).map(|server| &server.new_names);
-        let own = names.and_then(|names| names.iter().find(|(_, new)| **new == id.item));
-        match own {
-            Some((own, _)) => ItemId { item: own.clone(), ..id },
-            None => id,
+        let Some(names) = names.filter(|names| !names.contains_key(&id.item)) else { return id };
+        let mut own = names.iter().filter(|(_, new)| **new == id.item).map(|(own, _)| own);
+        match (own.next(), own.next()) {
+            (Some(own), None) => ItemId { item: own.clone(), ..id },
+            (Some(_), Some(_)) | (None, _) => id,
         }
     }
 
@@ -107,6 +110,22 @@ mod tests {
         assert_eq!(verdict([&[], &[], &["delete_all"]], &[], None), Verdict::Allow);
         assert_eq!(verdict([&[], &[], &["*"]], &["delete_*"], None), Verdict::Deny);
         assert_eq!(verdict([&[], &[], &["*"]], &[], Some(&["delete_all"])), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_name_is_somebodys_new_one_only_where_it_is_free() {
+        let names = [("a", "b"), ("b", "c"), ("d", "x"), ("e", "x"), ("f", "y")];
+        let new_names = names.map(|(own, new)| (own.to_owned(), new.to_owned())).into();
+        let server = ServerPolicy { new_names, ..ServerPolicy::default() };
+        let mut policy = Policy::default();
+        policy.servers.insert("s".parse().unwrap(), server);
+        let cases = [("c", "b"), ("y", "f"), ("b", "b"), ("x", "x"), ("a", "a"), ("z", "z")];
+        for (asked, own) in cases {
+            let id = ItemId { server: "s".parse().unwrap(), item: asked.to_owned() };
+            assert_eq!(policy.own_name(id).item, own, "{asked}");
+        }
+        let elsewhere = ItemId { server: "t".parse().unwrap(), item: "c".to_owned() };
+        assert_eq!(policy.own_name(elsewhere.clone()), elsewhere);
     }
 
     #[test]

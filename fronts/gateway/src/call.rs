@@ -19,7 +19,6 @@ use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
-use crate::shares::Peer;
 
 /// One call on its way.
 struct Way {
@@ -122,7 +121,7 @@ impl Way {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
-            peer: Peer::of(&self.client.caller),
+            peer: self.client.peer,
             call: self.call.clone()?,
         })
     }
@@ -142,6 +141,9 @@ impl Way {
         let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         operator.goes_on(self.part);
+        if self.task.is_some() {
+            operator.wants_task();
+        }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
         let task = Task(tokio::spawn(self.run(operator)));
@@ -246,6 +248,7 @@ impl Way {
         let (result, shape) = (screened.result(), screened.shape());
         let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
         if let Some(task) = task {
+            operator.became(&task);
             return Ok(Payload::from(task));
         }
         Ok(match &self.call {

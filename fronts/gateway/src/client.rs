@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::able;
+use crate::names::Counted;
 use crate::revision::Revision;
+use crate::shares::Peer;
 
 /// Messages to a client that belong to no request and wait to be sent; more are left out.
 const INBOX: usize = 256;
@@ -30,6 +32,8 @@ pub struct Client {
     pub(crate) revision: Revision,
     pub(crate) view: View,
     pub(crate) caller: Arc<Caller>,
+    /// Whose share counts for what it has of what is there for all.
+    pub(crate) peer: Peer,
     /// What its quota counts for.
     pub(crate) session: Arc<Session>,
     /// What it can do, as it wrote it.
@@ -58,6 +62,8 @@ pub struct Party {
     pub view: View,
     /// Tells it apart from others; the same for all requests of one connection.
     pub(crate) number: u64,
+    /// How it is counted where it has no identity.
+    pub(crate) counted: Counted,
 }
 
 #[derive(Default)]
@@ -92,7 +98,8 @@ pub(crate) enum Level {
 impl Party {
     pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        Self { caller, session, view, number: NUMBERS.fetch_add(1, Ordering::Relaxed) }
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { caller, session, view, number, counted: Counted::Alone }
     }
 }
 
@@ -100,13 +107,15 @@ impl Party {
 
 impl Client {
     pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
-        let Party { caller, view, number, .. } = party;
+        let Party { caller, view, number, counted, .. } = party;
+        let peer = Peer::counted(&caller, counted);
         let able = able::of_client(revision, able);
         Self {
             number,
             revision,
             view,
             caller,
+            peer,
             session,
             able,
             state: Mutex::default(),
@@ -174,14 +183,14 @@ impl Client {
         }
     }
 
-    /// Sends a message that belongs to no request, if there is a way and room for it.
-    pub(crate) fn tell(&self, message: Bytes) {
-        let inbox = self.state().inbox.clone();
-        if let Some(inbox) = inbox
-            && inbox.try_send(message).is_err()
-        {
+    /// Sends a message that belongs to no request; whether there is a way and room for it.
+    pub(crate) fn tell(&self, message: Bytes) -> bool {
+        let Some(inbox) = self.state().inbox.clone() else { return false };
+        let is_told = inbox.try_send(message).is_ok();
+        if !is_told {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
+        is_told
     }
 
     /// The number of a new request of ours, and where its reply comes out.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use capstan_hub::Session;
 
+use crate::names::Place;
+
 /// After so long without a request a conversation is over.
 const IDLE: Duration = Duration::from_mins(30);
 
@@ -17,8 +19,17 @@ const MAX_CONVERSATIONS: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Conversations(Mutex<HashMap<Parties, Kept>>);
 
-/// Caller and client name.
-type Parties = (String, Option<String>);
+/// A caller, and which of its clients.
+type Parties = (String, Whose);
+
+/// Whose conversation it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// That of clients of this name.
+    Named(Option<String>),
+    /// That of all from there who come under ever new names.
+    Among(Place),
+}
 
 struct Kept {
     session: Arc<Session>,
@@ -32,12 +43,12 @@ impl Conversations {
     pub(crate) fn of(
         &self,
         subject: &str,
-        client: Option<&str>,
+        whose: Whose,
         now: Duration,
         begin: impl FnOnce() -> Session,
     ) -> Arc<Session> {
         let mut kept = self.kept();
-        let key = (subject.to_owned(), client.map(ToOwned::to_owned));
+        let key = (subject.to_owned(), whose);
         if let Some(known) = kept.get_mut(&key) {
             known.used = now;
             return Arc::clone(&known.session);
@@ -69,9 +80,9 @@ mod tests {
     #[test]
     fn one_conversation_for_caller_and_client_until_both_are_quiet() {
         let conversations = Conversations::default();
-        let of = |subject, client, now: u64| {
-            let now = Duration::from_secs(now);
-            conversations.of(subject, client, now, || Session::new(Some(1)))
+        let of = |subject, client: Option<&str>, now: u64| {
+            let (now, whose) = (Duration::from_secs(now), Whose::Named(client.map(str::to_owned)));
+            conversations.of(subject, whose, now, || Session::new(Some(1)))
         };
         let first = of("ann", Some("editor"), 0);
         assert!(Arc::ptr_eq(&first, &of("ann", Some("editor"), 10)));

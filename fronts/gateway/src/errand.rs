@@ -35,8 +35,16 @@ impl Gateway {
             Kind::Prompt | Kind::Tool => self.find_prompt(&client, &name).await,
             Kind::Resource => self.locate(&client, &name).await,
         };
-        let unknown = || Fault::no_such(kind, &name, client.revision);
-        let (server, own) = found.ok_or_else(unknown)?;
+        let Some((server, own)) = found else {
+            // Who tries what is not there leaves a trace too.
+            let caller = caller_of(&client.caller, &params);
+            let call = Call::new(caller, Target::spelled(kind, name.as_str()), None);
+            let hub = self.hub();
+            let unknown = CallError::Unknown { kind, name: name.clone(), nearest: Vec::new() };
+            let search = hub.begin_search(&call).by_method("completion/complete");
+            drop(search.end(Err(unknown.clone())).await);
+            return Err(Fault::of_call(&unknown, kind, &name, client.revision));
+        };
         let own_json = compose::string(&own);
         let params = object::with_member(&reference, key, &own_json)
             .and_then(|reference| object::with_member(&params, "ref", &reference))

@@ -16,6 +16,9 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 /// MCP 2025-11-25: the user has to visit a page first.
 pub(crate) const URL_REQUIRED: i64 = -32042;
 
+/// MCP 2026-07-28: the client cannot do what the request needs.
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+
 /// A JSON-RPC error.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {

@@ -12,16 +12,18 @@ use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
 use tokio::sync::watch;
 
+use crate::batch::cancelled;
 use crate::call;
 use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
-use crate::conversations::Conversations;
+use crate::conversations::{Conversations, Whose};
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
 use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
+use crate::names::{Counted, Names};
 use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
 use crate::seal::{NoRandomness, Sealer};
@@ -57,6 +59,7 @@ pub struct Gateway {
     pub(crate) stopped: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
     conversations: Conversations,
+    pub(crate) names: Names,
     /// States that clients carry: the number of the next, and those that came back.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
@@ -100,6 +103,7 @@ impl Gateway {
             stopped,
             stop,
             conversations: Conversations::default(),
+            names: Names::default(),
             states: AtomicU64::new(1),
             spent: Mutex::default(),
             levels: Mutex::default(),
@@ -122,12 +126,16 @@ impl Gateway {
     }
 
     /// What the quota of a party counts for; `client` is the name of its client.
-    pub(crate) fn session_of(&self, party: &Party, client: Option<&str>) -> Arc<Session> {
+    pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
         if let Some(session) = &party.session {
             return Arc::clone(session);
         }
         let begin = || self.hub().session();
-        self.conversations.of(&party.caller.subject, client, self.now(), begin)
+        let whose = match party.counted {
+            Counted::Alone => Whose::Named(client),
+            Counted::Among(place) => Whose::Among(place),
+        };
+        self.conversations.of(&party.caller.subject, whose, self.now(), begin)
     }
 
     /// Whether there is a server of that name.
@@ -167,13 +175,9 @@ impl Gateway {
     /// Takes something that a client tells.
     pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
         if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(|params| object::get(params, "requestId"))
+            && let Some(id) = params.and_then(cancelled)
         {
-            let number = id.read().map(RequestId::Number);
-            let id = number.or_else(|_| id.read().map(RequestId::Text));
-            if let Ok(id) = id {
-                client.cancel(&id);
-            }
+            client.cancel(&id);
         }
     }
 
@@ -330,6 +334,7 @@ impl Gateway {
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
+            gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
             gateway.audience.sweep();
             for (view, listing) in gateway.lists.expired(gateway.hub().clock.now()) {

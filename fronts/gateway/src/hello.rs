@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_hub::Session;
 use capstan_hub::catalog::{capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
 use capstan_model::{Caller, ServerName};
@@ -15,8 +16,9 @@ use crate::exchange::Answer;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::{client_name, named};
+use crate::names::Place;
 use crate::revision::Revision;
-use crate::shares::Peer;
+use crate::shares::{Peer, name};
 
 /// How long who we are may depend on a server that has not said who it is.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
@@ -41,8 +43,7 @@ impl Gateway {
         let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let able = able.unwrap_or_else(Json::empty_object);
-        let party = named(party, info.as_ref());
-        let session = self.session_of(&party, client_name(info.as_ref()).as_deref());
+        let (party, session) = self.known(party, info.as_ref());
         let client = Arc::new(Client::new(revision, able, party, session));
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
@@ -59,7 +60,22 @@ impl Gateway {
 
     /// Whose share something of a caller counts for whose client says this of itself.
     pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
-        Peer::of(&named(self.stateless(Arc::clone(caller), View::All), info).caller)
+        let party = self.counted(named(self.stateless(Arc::clone(caller), View::All), info));
+        Peer::counted(&party.caller, party.counted)
+    }
+
+    /// The party with what the client calls itself, and what its quota counts for.
+    fn known(&self, party: Party, info: Option<&Json>) -> (Party, Arc<Session>) {
+        let party = self.counted(named(party, info));
+        let session = self.session_of(&party, client_name(info));
+        (party, session)
+    }
+
+    /// The party, and whether its name counts.
+    fn counted(&self, party: Party) -> Party {
+        let Some(from) = party.caller.from else { return party };
+        let counted = self.names.count(Place::of(from), name(&party.caller), self.now());
+        Party { counted, ..party }
     }
 
     /// Whether params are those of a modern request.
@@ -138,8 +154,7 @@ impl Gateway {
 
     fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
         let (revision, able, info) = read_modern(params)?;
-        let party = named(party, info.as_ref());
-        let session = self.session_of(&party, client_name(info.as_ref()).as_deref());
+        let (party, session) = self.known(party, info.as_ref());
         Ok(Arc::new(Client::new(revision, able, party, session)))
     }
 

@@ -4,10 +4,11 @@
 //! one request and what comes back, [`gateway`] takes requests and hands each to its method:
 //! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
 //! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
-//! `listen` (changes); `renew` puts another hub behind it. `operator` is the client as the road sees it, `approve` how it is asked
-//! whether a call may run, `park`
-//! keeps calls whose client has to come back with an answer, `seal` protects what such a client
-//! carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and [`http`].
+//! `listen` (changes); `renew` puts another hub behind it. `operator` is the client as the road sees
+//! it, `sign` says which server asks it something, `approve` how it is asked whether a call may run,
+//! `park` keeps calls whose client has to come back with an answer, `seal` protects what such a
+//! client carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and
+//! [`http`].
 //!
 //! **Invariant:** a face knows bytes and connections and no method; a method knows no face.
 
@@ -17,7 +18,9 @@ pub mod client;
 pub mod exchange;
 pub mod gateway;
 mod fault;
+mod batch;
 mod seal;
+mod names;
 mod shares;
 mod conversations;
 mod tasks;
@@ -25,6 +28,7 @@ mod able;
 mod park;
 mod approve;
 mod operator;
+mod sign;
 mod identity;
 mod hello;
 mod built;

@@ -18,7 +18,8 @@ use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
-use crate::shares::{Peer, Shares};
+use crate::shares::Shares;
+use crate::task::needs_tasks;
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
@@ -91,6 +92,9 @@ impl Gateway {
         let Some(filter) = object::get(&params, "notifications") else {
             return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
         };
+        if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
+            return Exchange::fault(id, needs_tasks());
+        }
         let (events, coming_out) = mpsc::channel(EVENTS);
         let own_id = match &id {
             RequestId::Number(number) => {
@@ -120,7 +124,7 @@ impl Gateway {
         let uris = object::get(&filter, "resourceSubscriptions");
         let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
         // Taken first: what there is no place for asks nothing of any server.
-        let Some(_share) = self.audience.shares.take(Peer::of(&client.caller)) else {
+        let Some(_share) = self.audience.shares.take(client.peer) else {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! A client as the road sees it: it is told how its call goes, and asked what its server asks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,18 +10,17 @@ use capstan_hub::ports::{
     Wishes,
 };
 use capstan_hub::{Ground, Part};
-use capstan_model::ServerName;
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tracing::debug;
 
 use crate::approve;
-use crate::client::{Client, Level, View};
+use crate::client::{Client, Level};
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
-use crate::shares::Peer;
 use crate::tasks::Tasks;
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
@@ -29,12 +28,14 @@ pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// The client of one call.
 pub(crate) struct ClientOperator {
-    client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     events: mpsc::Sender<Event>,
     hearing: Mutex<Hearing>,
-    around: Around,
+    pub(crate) around: Around,
     /// Whether it said yes to the call.
     approved: AtomicBool,
+    /// The task that the call becomes, where that is wanted.
+    later: OnceLock<Later>,
 }
 
 /// What a call has around it.
@@ -78,6 +79,10 @@ struct Put<'a> {
     is_open: bool,
 }
 
+/// A task, before and after it has an id.
+#[derive(Default)]
+struct Later(OnceLock<String>);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hears {
     Nothing,
@@ -96,7 +101,21 @@ impl ClientOperator {
         around: Around,
     ) -> Self {
         let hearing = Mutex::new(Hearing::of(&client, params));
-        Self { client, events, hearing, around, approved: AtomicBool::new(false) }
+        let (approved, later) = (AtomicBool::new(false), OnceLock::new());
+        Self { client, events, hearing, around, approved, later }
+    }
+
+    /// The client wants a task: it hears of the call for as long as there is one.
+    pub(crate) fn wants_task(&self) {
+        self.later.get_or_init(Later::default);
+    }
+
+    /// The call has become a task, as this result says.
+    pub(crate) fn became(&self, result: &Json) {
+        let id = object::get(result, "task").and_then(|task| object::get_string(&task, "taskId"));
+        if let (Some(Later(later)), Some(id)) = (self.later.get(), id) {
+            later.get_or_init(|| id);
+        }
     }
 
     /// The client has come back with another part of the call.
@@ -125,46 +144,14 @@ impl ClientOperator {
         self.approved.load(Ordering::Relaxed)
     }
 
-    /// The question with the name of its server before it, where the client cannot know who asks:
-    /// none may pose as another.
-    pub(crate) fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
-        if !self.could_be_another() || asking != Asking::Elicit {
-            return params;
-        }
-        let message = object::get_string(&params, "message").unwrap_or_default();
-        let message = compose::string(&format!("[{server}] {message}"));
-        object::with_member(&params, "message", &message).unwrap_or(params)
-    }
-
-    fn could_be_another(&self) -> bool {
-        self.client.view == View::All && self.around.servers > 1
-    }
-
-    /// A result that asks for input, each question signed as if it were asked alone.
-    pub(crate) fn signed_requests(&self, server: &ServerName, result: &Json) -> Json {
-        let requests = object::get(result, "inputRequests").filter(|_| self.could_be_another());
-        let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
-            return result.clone();
-        };
-        let sign = |(key, request): (String, Json)| {
-            let method = object::get_string(&request, "method").unwrap_or_default();
-            let (asking, params) = (Asking::of_method(&method), object::get(&request, "params"));
-            let signed = asking.zip(params).and_then(|(asking, params)| {
-                let params = self.signed(server, asking, params);
-                object::with_member(&request, "params", &params).ok()
-            });
-            (key, signed.unwrap_or(request))
-        };
-        let signed: Vec<(String, Json)> = requests.into_iter().map(sign).collect();
-        let signed: Vec<(&str, &Json)> = signed.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        let all = object::with_member(result, "inputRequests", &compose::object(&signed));
-        all.unwrap_or_else(|_| result.clone())
-    }
-
     fn tell(&self, method: &str, params: &Json) {
         let message = compose::notification(method, Some(params)).into();
-        if self.events.try_send(Event::Message(message)).is_err() {
-            debug!("a client does not read what it is told; a message is left out");
+        match self.events.try_send(Event::Message(message)) {
+            Ok(()) => {}
+            Err(TrySendError::Closed(Event::Message(message))) if self.hears_on() => {
+                self.client.tell(message);
+            }
+            Err(_) => debug!("a client does not read what it is told; a message is left out"),
         }
     }
 
@@ -193,8 +180,11 @@ impl ClientOperator {
         }
         let (id, asked) = self.client.ask();
         let params = for_legacy(params, asking, id);
-        let message = compose::request(id, asking.method(), Some(&params)).into();
-        if self.events.send(Event::Message(message)).await.is_err() {
+        let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
+        let sent = self.events.send(Event::Message(message.clone())).await;
+        // Of a task it may be asked elsewhere.
+        let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
+        if !is_asked {
             return Err(gone());
         }
         let mut put = Put { operator: self, id, is_open: true };
@@ -319,7 +309,12 @@ impl Operator for ClientOperator {
     }
 
     fn peer(&self) -> u64 {
-        Peer::of(&self.client.caller).number()
+        self.client.peer.number()
+    }
+
+    fn hears_on(&self) -> bool {
+        let is_there = |Later(id): &Later| id.get().is_none_or(|id| self.around.tasks.knows(id));
+        self.later.get().is_some_and(is_there)
     }
 }
 

@@ -1,23 +1,39 @@
 //! What is there for all, of which nobody gets more than a part.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::Caller;
 
-/// So many places, of which each peer may have so many.
+use crate::names::{Counted, Place};
+
+/// What all together have is counted under this.
+const ALL: u64 = 0;
+
+/// So many places, of which each peer may have so many, and those of one address no more than half
+/// where that is more.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: usize,
     each: usize,
-    taken: Mutex<HashMap<Peer, usize>>,
+    taken: Mutex<HashMap<u64, usize>>,
 }
 
 /// Who shares: a caller with the name that its client gives itself. Where callers are not asked who
-/// they are, that name is all there is to tell clients apart.
+/// they are, that name is all there is to tell clients apart, and the address that they come from
+/// keeps them from being many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(u64);
+pub(crate) struct Peer {
+    name: u64,
+    place: Option<(u64, Where)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Where {
+    Here,
+    Elsewhere,
+}
 
 /// A place that somebody has, until it is dropped.
 #[derive(Debug)]
@@ -30,15 +46,48 @@ pub(crate) struct Share {
 
 impl Peer {
     pub(crate) fn of(caller: &Caller) -> Self {
-        let mut hash = DefaultHasher::new();
-        (&caller.subject, &caller.client).hash(&mut hash);
-        // 0 stands for somebody who is alone.
-        Self(hash.finish().max(1))
+        Self::counted(caller, Counted::Alone)
     }
 
-    pub(crate) fn number(self) -> u64 {
-        self.0
+    pub(crate) fn counted(caller: &Caller, counted: Counted) -> Self {
+        let Some(from) = caller.from else {
+            return Self { name: hash((&caller.subject, &caller.client)), place: None };
+        };
+        let place = Place::of(from);
+        let name = match counted {
+            Counted::Alone => hash((&caller.subject, name(caller), place)),
+            Counted::Among(place) => hash((&caller.subject, place)),
+        };
+        let at = if place.is_here() { Where::Here } else { Where::Elsewhere };
+        Self { name, place: Some((hash(place), at)) }
     }
+
+    /// Under which its open questions are counted. Clients of this machine count by name; of others
+    /// nobody knows how many there are behind one address.
+    pub(crate) fn number(self) -> u64 {
+        match self.place {
+            Some((place, Where::Elsewhere)) => place,
+            Some((_, Where::Here)) | None => self.name,
+        }
+    }
+
+    /// What a place of its counts for.
+    fn counts(self) -> impl Iterator<Item = u64> {
+        [ALL, self.name].into_iter().chain(self.place.map(|(place, _)| place))
+    }
+}
+
+/// The name without a version, of which there may be as many as one likes.
+pub(crate) fn name(caller: &Caller) -> &str {
+    let client = caller.client.as_deref().unwrap_or_default();
+    client.rsplit_once('/').map_or(client, |(name, _)| name)
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hash = DefaultHasher::new();
+    what.hash(&mut hash);
+    // 0 stands for somebody who is alone, and for all.
+    hash.finish().max(1)
 }
 
 // === impl Shares ===
@@ -51,16 +100,22 @@ impl Shares {
     /// A place; `None` when there is none left, or this peer has its share.
     pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Share> {
         let mut taken = self.taken();
-        let of_peer = taken.get(&peer).copied().unwrap_or_default();
-        if of_peer >= self.each || taken.values().sum::<usize>() >= self.most {
+        let count = |who: u64| taken.get(&who).copied().unwrap_or_default();
+        let of_place = peer.place.map_or(0, |(place, _)| count(place));
+        if count(ALL) >= self.most
+            || count(peer.name) >= self.each
+            || of_place >= self.each.max(self.most / 2)
+        {
             return None;
         }
-        taken.insert(peer, of_peer + 1);
+        for who in peer.counts() {
+            *taken.entry(who).or_default() += 1;
+        }
         drop(taken);
         Some(Share { shares: Arc::clone(self), peer })
     }
 
-    fn taken(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
+    fn taken(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,10 +125,12 @@ impl Shares {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut taken = self.shares.taken();
-        if let Some(count) = taken.get_mut(&self.peer) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                taken.remove(&self.peer);
+        for who in self.peer.counts() {
+            if let Some(count) = taken.get_mut(&who) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    taken.remove(&who);
+                }
             }
         }
     }
@@ -88,6 +145,33 @@ mod tests {
     fn peer(subject: &str, client: Option<&str>) -> Peer {
         let client = client.map(ToOwned::to_owned);
         Peer::of(&Caller { client, ..Caller::named(subject, Front::Gateway) })
+    }
+
+    fn stranger(name: &str, address: &str) -> Peer {
+        let caller = Caller::stranger(Some(address.parse().unwrap()));
+        Peer::of(&Caller { client: Some(name.to_owned()), ..caller })
+    }
+
+    #[test]
+    fn another_name_or_version_gets_an_address_no_more_than_half_of_all() {
+        let shares = Shares::new(8, 2);
+        let take = |name: &str, address: &str| shares.take(stranger(name, address));
+        let first = take("a/1", "10.0.0.1").unwrap();
+        let _rest = [take("a/1", "10.0.0.1").unwrap(), take("b", "10.0.0.1").unwrap()];
+        assert!(take("a/2", "10.0.0.1").is_none(), "another version is no other client");
+        let _last = take("c", "10.0.0.1").unwrap();
+        for name in ["b", "d", "e", ""] {
+            assert!(take(name, "10.0.0.1").is_none(), "{name}");
+        }
+        let _other = [take("a", "10.0.0.2").unwrap(), take("d", "10.0.0.2").unwrap()];
+        drop(first);
+        assert!(take("d", "10.0.0.1").is_some());
+        // Open questions are counted by address, but not those of this machine.
+        let number = |name, address| stranger(name, address).number();
+        assert_eq!(number("a", "10.0.0.1"), number("b", "10.0.0.1"));
+        assert_ne!(number("a", "10.0.0.1"), number("a", "10.0.0.2"));
+        assert_ne!(number("a", "127.0.0.1"), number("b", "127.0.0.1"));
+        assert_eq!(number("a/1", "127.0.0.1"), number("a/2", "127.0.0.1"));
     }
 
     #[test]

@@ -12,14 +12,11 @@ use tokio::sync::mpsc;
 
 use crate::client::Client;
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
-use crate::fault::{Fault, INTERNAL};
+use crate::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::gateway::Gateway;
 use crate::operator::ClientOperator;
 use crate::revision::Revision;
 use crate::tasks::{Owner, TASKS, Task as Kept};
-
-/// MCP 2026-07-28: the client cannot do what the request needs.
-const MISSING_CAPABILITY: i64 = -32021;
 
 /// Tasks on one page of a list.
 const PAGE: usize = 50;
@@ -210,14 +207,14 @@ impl Gateway {
 
 impl Client {
     /// Whether it knows the tasks of 2026-07-28.
-    fn knows_tasks(&self) -> bool {
+    pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.able, "extensions");
         self.revision.is_modern()
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }
 
-fn needs_tasks() -> Fault {
+pub(crate) fn needs_tasks() -> Fault {
     let extensions = compose::object(&[(TASKS, &Json::empty_object())]);
     let required = compose::object(&[("extensions", &extensions)]);
     let data = compose::object(&[("requiredCapabilities", &required)]);

@@ -136,6 +136,11 @@ impl Tasks {
         Some((id.clone(), kept.tasks.get(id)?.owner.client))
     }
 
+    /// Whether there is such a task, whosever it is.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.kept().tasks.contains_key(id)
+    }
+
     pub(crate) fn forget(&self, id: &str) {
         self.kept().forget(id);
     }

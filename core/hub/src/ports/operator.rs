@@ -71,6 +71,12 @@ pub trait Operator: Send + Sync {
     fn peer(&self) -> u64 {
         0
     }
+
+    /// Whether what a server says of the call reaches anybody once it is answered: it may have
+    /// become a task.
+    fn hears_on(&self) -> bool {
+        false
+    }
 }
 
 /// What the other side wants of the way a call is sent.

@@ -1,25 +1,27 @@
-//! A stream of server-sent events, fed by a request, a batch, a client's inbox, or all of an
-//! older client.
+//! A stream of server-sent events, fed by what was posted, a client's inbox, or all of an older
+//! client.
 //!
 //! Nothing is buffered: the next event is looked for when the connection has room for it. A client
-//! that does not read is cut by its connection, and with the stream everything it held ends.
+//! that does not read is cut by its connection, and with the stream everything it held ends, unless
+//! it can be resumed.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use capstan_wire::line::{flatten, one_line};
-use futures::stream::{self, BoxStream, SelectAll, Stream as _, StreamExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::older::Line;
+use super::resume::Reader;
 use super::sessions::Held;
 use crate::{Exchange, Out};
 
-const START: &[u8] = b"event: message\ndata: ";
+const START: &str = "event: message\ndata: ";
 const END: &[u8] = b"\n\n";
 const BEAT: &[u8] = b":\n\n";
 
@@ -38,14 +40,14 @@ pub(super) struct Events {
 
 /// Where events come from.
 pub(super) enum Source {
-    /// One request.
+    /// One request, or several.
     Request(BoxStream<'static, Out>),
-    /// Several.
-    Batch(SelectAll<BoxStream<'static, Out>>),
     /// What belongs to no request.
     Inbox(mpsc::Receiver<Bytes>),
     /// Everything of an older client.
     Older(Line),
+    /// What can be read on by another connection.
+    Resumable(Reader),
 }
 
 /// What comes back for a request, one after the other.
@@ -73,36 +75,13 @@ impl Events {
     }
 
     /// Puts something before what is to come.
-    pub(super) fn push(&mut self, out: Out) {
-        match out {
-            Out::Message(message) => self.push_message(&message),
-            Out::Answer(answer) if answer.len() <= SMALL => {
-                let mut whole = Vec::with_capacity(answer.len());
-                answer.write_into(&mut whole);
-                self.push_message(&whole);
-            }
-            Out::Answer(answer) => {
-                self.ready.push_back(Bytes::from_static(START));
-                self.ready.extend(answer.pieces().map(one_line));
-                self.ready.push_back(Bytes::from_static(END));
-            }
-        }
+    pub(super) fn begin(&mut self, first: Bytes) {
+        self.ready.push_back(first);
     }
 
     /// Puts a line of another kind of event before what is to come.
     pub(super) fn push_event(&mut self, event: &str, data: &str) {
         self.ready.push_back(format!("event: {event}\ndata: {data}\n\n").into());
-    }
-
-    fn push_message(&mut self, message: &[u8]) {
-        let mut event = BytesMut::with_capacity(START.len() + message.len() + END.len());
-        event.put_slice(START);
-        event.put_slice(message);
-        if let Some(text) = event.get_mut(START.len()..) {
-            flatten(text);
-        }
-        event.put_slice(END);
-        self.ready.push_back(event.freeze());
     }
 
     /// The next piece to send; `None` when there will be none.
@@ -113,8 +92,14 @@ impl Events {
                     return Poll::Ready(Some(piece));
                 }
             }
-            match self.source.poll_next(cx) {
-                Poll::Ready(Some(out)) => self.push(out),
+            let next = match &mut self.source {
+                Source::Resumable(reader) => reader.poll_next(cx),
+                source @ (Source::Request(_) | Source::Inbox(_) | Source::Older(_)) => {
+                    source.poll_next(cx).map(|out| out.map(|out| pieces(out, None)))
+                }
+            };
+            match next {
+                Poll::Ready(Some(event)) => self.ready.extend(event),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => {
                     let beat = self.beat.poll_tick(cx);
@@ -128,14 +113,45 @@ impl Events {
 // === impl Source ===
 
 impl Source {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
         match self {
             Self::Request(outs) => outs.poll_next_unpin(cx),
-            Self::Batch(outs) => Pin::new(outs).poll_next(cx),
             Self::Inbox(inbox) => inbox.poll_recv(cx).map(|message| message.map(Out::Message)),
             Self::Older(line) => line.poll_next(cx),
+            // Its events are whole already.
+            Self::Resumable(_) => Poll::Ready(None),
         }
     }
+}
+
+/// One event, in pieces so that a large answer is not copied.
+pub(super) fn pieces(out: Out, id: Option<&str>) -> Vec<Bytes> {
+    let start = match id {
+        Some(id) => Cow::Owned(format!("event: message\nid: {id}\ndata: ")),
+        None => Cow::Borrowed(START),
+    };
+    let whole = match out {
+        Out::Message(message) => message,
+        Out::Answer(answer) if answer.len() <= SMALL => {
+            let mut whole = Vec::with_capacity(answer.len());
+            answer.write_into(&mut whole);
+            whole.into()
+        }
+        Out::Answer(answer) => {
+            let mut all = vec![Bytes::from(start.into_owned())];
+            all.extend(answer.pieces().map(one_line));
+            all.push(Bytes::from_static(END));
+            return all;
+        }
+    };
+    let mut event = BytesMut::with_capacity(start.len() + whole.len() + END.len());
+    event.put_slice(start.as_bytes());
+    event.put_slice(&whole);
+    if let Some(text) = event.get_mut(start.len()..) {
+        flatten(text);
+    }
+    event.put_slice(END);
+    vec![event.freeze()]
 }
 
 #[cfg(test)]

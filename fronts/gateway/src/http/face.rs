@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use capstan_model::Caller;
+use futures::stream::{self, BoxStream, StreamExt as _};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::http::{Method, StatusCode};
@@ -16,10 +17,11 @@ use super::guard::Guard;
 use super::older::{self, OlderClients};
 use super::post;
 use super::repeats::Repeats;
-use super::sessions::{Key, Sessions};
+use super::resume::{EventId, Full, Kind, Tracks};
+use super::sessions::{Held, Key, Sessions};
 use super::take::{Accepts, SESSION};
 use super::{HttpLimits, HttpSettings};
-use crate::{Gateway, View};
+use crate::{Gateway, Out, Revision, View};
 
 /// What all connections share.
 pub(super) struct Face {
@@ -28,9 +30,8 @@ pub(super) struct Face {
     limits: HttpLimits,
     sessions: Arc<Sessions>,
     older: Arc<OlderClients>,
+    tracks: Tracks,
     repeats: Repeats,
-    /// Everybody, where callers are not asked who they are.
-    anonymous: Arc<Caller>,
 }
 
 /// Where a request goes.
@@ -57,8 +58,8 @@ impl Face {
             limits: settings.limits,
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
+            tracks: Tracks::new(settings.limits.resume),
             repeats: Repeats::default(),
-            anonymous: Arc::new(Caller::remote("anonymous", Vec::new())),
         }
     }
 
@@ -83,28 +84,31 @@ impl Face {
     }
 
     /// Takes one request. Nothing is looked at before its host and origin.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        caller: Arc<Caller>,
+    ) -> Response<Body> {
         let (head, incoming) = request.into_parts();
         if let Err(foreign) = self.guard.check(&head) {
             return body::refusal(StatusCode::FORBIDDEN, foreign);
         }
         let Some(origin) = self.guard.named_origin(&head) else {
-            return self.route(head, incoming).await;
+            return self.route(head, incoming, caller).await;
         };
         let mut response = if cors::is_preflight(&head) {
             cors::preflight(&head)
         } else {
-            self.route(head, incoming).await
+            self.route(head, incoming, caller).await
         };
         cors::admit(&mut response, origin);
         response
     }
 
-    async fn route(&self, head: Parts, incoming: Incoming) -> Response<Body> {
+    async fn route(&self, head: Parts, incoming: Incoming, caller: Arc<Caller>) -> Response<Body> {
         let Some(route) = Route::parse(head.uri.path()) else {
             return body::bare(StatusCode::NOT_FOUND);
         };
-        let caller = self.caller(&head);
         if let Route::Mcp(View::One(server)) | Route::Sse(View::One(server)) = &route
             && !self.gateway.shows(server, &caller)
         {
@@ -134,24 +138,70 @@ impl Face {
         }
     }
 
-    /// Who calls: the one place where a caller could be asked, and turned away.
-    fn caller(&self, _head: &Parts) -> Arc<Caller> {
-        Arc::clone(&self.anonymous)
-    }
-
     /// Opens the stream for what belongs to no request. The newest of a session gets it all.
     fn stream(&self, head: &Parts, caller: &Caller, view: &View) -> Response<Body> {
         if !Accepts::of(&head.headers).events() {
             return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
         }
-        match post::session(self, head, caller, view) {
-            Ok(session) => {
-                let inbox = session.client().open_inbox();
-                let events = Events::new(Source::Inbox(inbox), self.limits.keep_alive);
-                body::events(events.of(Some(session)))
-            }
-            Err(missing) => missing.response(None),
+        let session = match post::session(self, head, caller, view) {
+            Ok(session) => session,
+            Err(missing) => return missing.response(None),
+        };
+        let Some(last) = head.headers.get("last-event-id") else { return self.stand(session) };
+        let Some(id) = EventId::parse(last.as_bytes()) else {
+            return body::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is none of ours");
+        };
+        match self.tracks.resume(id, session) {
+            Ok(reader) => self.events(Source::Resumable(reader)),
+            Err(session) if id.kind == Kind::Standing => self.stand(session),
+            Err(_) => body::refusal(StatusCode::BAD_REQUEST, "what came then is no longer there"),
         }
+    }
+
+    /// A new stream for what belongs to no request.
+    fn stand(&self, session: Held) -> Response<Body> {
+        let inbox = Source::Inbox(session.client().open_inbox());
+        self.kept(Kind::Standing, inbox, session)
+    }
+
+    /// A stream for what comes of what was posted.
+    pub(super) fn streamed(
+        &self,
+        first: Vec<Out>,
+        rest: BoxStream<'static, Out>,
+        session: Option<Held>,
+    ) -> Response<Body> {
+        let source = Source::Request(stream::iter(first).chain(rest).boxed());
+        match session {
+            Some(session) => self.kept(Kind::Call, source, session),
+            None => self.events(source),
+        }
+    }
+
+    /// A stream that its client can come back to, if its revision knows how.
+    fn kept(&self, kind: Kind, source: Source, session: Held) -> Response<Body> {
+        let revision = session.client().revision();
+        if revision < Revision::V2025_03_26 {
+            return body::events(Events::new(source, self.limits.keep_alive).of(Some(session)));
+        }
+        let reader = match self.tracks.open(kind, source, session) {
+            Ok(reader) => reader,
+            Err(full) => {
+                let Full { source, session } = *full;
+                return body::events(Events::new(source, self.limits.keep_alive).of(Some(session)));
+            }
+        };
+        // Older clients take every event for a message.
+        let primer = (revision >= Revision::V2025_11_25).then(|| reader.primer());
+        let mut events = Events::new(Source::Resumable(reader), self.limits.keep_alive);
+        if let Some(primer) = primer {
+            events.begin(primer);
+        }
+        body::events(events)
+    }
+
+    fn events(&self, source: Source) -> Response<Body> {
+        body::events(Events::new(source, self.limits.keep_alive))
     }
 
     /// Ends a session.
@@ -179,6 +229,11 @@ impl Face {
         }
     }
 
+    /// Forgets streams that nobody has come back to.
+    pub(super) fn forget_streams(&self) {
+        self.tracks.sweep();
+    }
+
     /// Ends sessions that have been idle too long.
     pub(super) fn sweep(&self) {
         for client in self.sessions.sweep() {
@@ -191,6 +246,7 @@ impl Face {
         for client in self.sessions.clients() {
             drop(client.open_inbox());
         }
+        self.tracks.give_up();
         self.older.end_streams();
     }
 
@@ -204,6 +260,7 @@ impl Face {
     fn leave(&self, client: &Arc<crate::Client>) {
         // Whoever reads its inbox reads the end.
         drop(client.open_inbox());
+        self.tracks.leave(client.number);
         self.gateway.leave(client);
     }
 }

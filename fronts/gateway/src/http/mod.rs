@@ -6,7 +6,8 @@
 //! `cors` tells browsers whom it lets in, `take` reads what came,
 //! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
 //! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`
-//! keeps the clients with a handshake, `body` and `events` are what goes back.
+//! keeps the clients with a handshake, `body` and `events` are what goes back, `resume` keeps streams that
+//! broke, within a `budget`.
 
 mod serve;
 mod timed;
@@ -24,6 +25,8 @@ mod older;
 mod sessions;
 mod body;
 mod events;
+mod resume;
+mod budget;
 
 use std::io;
 use std::net::SocketAddr;
@@ -85,6 +88,8 @@ pub struct HttpLimits {
     pub idle_session: Duration,
     /// How long a client may read nothing of what waits for it.
     pub stall: Duration,
+    /// How long a client may take to come back to a stream that broke; until then its call goes on.
+    pub resume: Duration,
     /// How often a stream on which nothing happens shows that it is alive.
     pub keep_alive: Duration,
     /// How long requests may take to end when we stop.
@@ -195,6 +200,7 @@ impl Default for HttpLimits {
             idle_connection: Duration::from_secs(90),
             idle_session: Duration::from_mins(30),
             stall: Duration::from_secs(30),
+            resume: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             drain: Duration::from_secs(10),
         }

@@ -16,7 +16,6 @@ use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 use tokio::sync::mpsc;
 
-use super::batch;
 use super::body::{self, Body};
 use super::caller;
 use super::events::{Events, Source, outs};
@@ -24,6 +23,7 @@ use super::face::Face;
 use super::sessions::Key;
 use super::take::{self, Accepts};
 use super::trace;
+use crate::batch;
 use crate::shares::{Peer, Share};
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 

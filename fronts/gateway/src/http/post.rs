@@ -14,19 +14,18 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
-use super::batch::{self, INVALID_REQUEST, PARSE_ERROR};
+use super::batch;
 use super::body::{self, Body};
 use super::caller;
-use super::events::{Events, Source, outs};
+use super::events::outs;
 use super::face::Face;
 use super::mirror::{self, Said};
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
+use crate::batch::{INVALID_REQUEST, PARSE_ERROR, is_batch, one};
+use crate::fault::MISSING_CAPABILITY;
 use crate::{Answer, Exchange, Out, Revision, View};
-
-/// MCP 2026-07-28: the client cannot do what the request needs.
-const MISSING_CAPABILITY: i64 = -32021;
 
 /// A request, taken apart.
 struct Asked {
@@ -63,13 +62,13 @@ pub(super) async fn post(
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),
     };
-    if batch::is_batch(&text) {
+    if is_batch(&text) {
         return match session(face, head, &caller, &view) {
             Ok(session) => Box::pin(batch::answer(face, head, &text, accepts, session)).await,
             Err(missing) => missing.response(None),
         };
     }
-    let message = batch::one(&text);
+    let message = one(&text);
     // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
     drop(text);
     match message {
@@ -259,10 +258,7 @@ async fn answer(
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };
-    let source = Source::Request(outs(exchange));
-    let mut events = Events::new(source, face.limits().keep_alive).of(session);
-    events.push(first);
-    body::events(events)
+    face.streamed(vec![first], outs(exchange), session)
 }
 
 /// The status that goes with the answer to a modern request.

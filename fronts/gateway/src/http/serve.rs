@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use capstan_model::Caller;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -59,6 +60,8 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     let mut connections = JoinSet::new();
     let mut sweep = time::interval(limits.idle_session / SWEEPS);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut forget = time::interval((limits.resume / 2).max(Duration::from_secs(1)));
+    forget.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
@@ -66,9 +69,10 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
             () = &mut stop => break,
             accepted = listener.accept(), if connections.len() < limits.connections => {
                 match accepted {
-                    Ok((stream, _)) => {
+                    Ok((stream, from)) => {
                         let (face, stopped) = (Arc::clone(&face), stopped.clone());
-                        connections.spawn(welcome(face, stream, tls.clone(), stopped));
+                        let caller = Arc::new(Caller::stranger(Some(from.ip())));
+                        connections.spawn(welcome((face, caller), stream, tls.clone(), stopped));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
@@ -78,6 +82,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
             }
             Some(_) = connections.join_next() => {}
             _ = sweep.tick() => face.sweep(),
+            _ = forget.tick() => face.forget_streams(),
         }
     }
     drop(listener);
@@ -97,7 +102,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
 
 /// Serves one connection, encrypted or not.
 async fn welcome(
-    face: Arc<Face>,
+    (face, caller): (Arc<Face>, Arc<Caller>),
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     stopped: watch::Receiver<()>,
@@ -105,9 +110,9 @@ async fn welcome(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection sends late");
     }
-    let Some(tls) = tls else { return converse(face, stream, stopped).await };
+    let Some(tls) = tls else { return converse(face, caller, stream, stopped).await };
     match time::timeout(face.limits().head_wait, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(face, Box::new(stream), stopped).await,
+        Ok(Ok(stream)) => converse(face, caller, Box::new(stream), stopped).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection did not get encrypted in time"),
     }
@@ -115,6 +120,7 @@ async fn welcome(
 
 async fn converse(
     face: Arc<Face>,
+    caller: Arc<Caller>,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     mut stopped: watch::Receiver<()>,
 ) {
@@ -123,8 +129,10 @@ async fn converse(
     let service = service_fn(move |request| {
         // At once, and not when the future is first polled: from here on the head is read.
         let busy = Busy::new(&pulse);
-        let face = Arc::clone(&face);
-        async move { Ok::<_, Infallible>(face.answer(request).await.map(|body| body.with(busy))) }
+        let (face, caller) = (Arc::clone(&face), Arc::clone(&caller));
+        async move {
+            Ok::<_, Infallible>(face.answer(request, caller).await.map(|body| body.with(busy)))
+        }
     });
     let mut http = http1::Builder::new();
     http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);

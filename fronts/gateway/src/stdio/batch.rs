@@ -1,13 +1,8 @@
-//! Several messages as one, which only 2025-03-26 knows.
+//! The answers to several messages at once, which are one message too.
 
 use std::collections::HashMap;
 
-use capstan_wire::{BadJson, Json, object};
-
 use crate::Answer;
-
-/// Most messages in one batch.
-pub(super) const MAX_BATCH: usize = 1000;
 
 /// Which batch a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,11 +20,6 @@ struct Batch {
     /// Requests that are not answered yet, and one for as long as messages are taken out of it.
     left: usize,
     answers: Vec<Answer>,
-}
-
-/// The messages of a batch.
-pub(super) fn split(json: &Json) -> Result<Vec<Json>, BadJson> {
-    object::items(json)
 }
 
 // === impl Batches ===

@@ -5,21 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::{Json, Message, RequestId, object};
+use capstan_wire::{Json, Message, RequestId};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
-use super::batch::{self, BatchId, Batches, MAX_BATCH};
+use super::batch::{BatchId, Batches};
 use super::outbox::Outbox;
+use crate::batch::{INVALID_REQUEST, cancelled, is_batch, messages, one};
 use crate::client::MAX_RUNNING;
 use crate::{Answer, Client, Exchange, Gateway, Out, Party, View};
-
-/// JSON-RPC: not JSON.
-const PARSE_ERROR: i64 = -32700;
-
-/// JSON-RPC: not a request.
-const INVALID_REQUEST: i64 = -32600;
 
 /// While so many bytes wait for the client to read them, nothing more is read of it.
 const MAX_WAITING: usize = 4 * 1024 * 1024;
@@ -109,17 +104,16 @@ impl Conversation {
 
     /// Takes one line.
     pub(super) fn take(&mut self, line: &Bytes) {
-        let text = line.trim_ascii();
-        if text.is_empty() {
+        if line.trim_ascii().is_empty() {
             return;
         }
-        if text.starts_with(b"[") {
+        if is_batch(line) {
             self.batch(line);
             return;
         }
-        match Message::parse(line) {
+        match one(line) {
             Ok(message) => self.message(message, None),
-            Err(_) => self.out.answer(unreadable(line)),
+            Err(answer) => self.out.answer(answer),
         }
     }
 
@@ -139,28 +133,15 @@ impl Conversation {
     }
 
     fn batch(&mut self, line: &Bytes) {
-        let Ok(json) = Json::parse(line.clone()) else {
-            return self.out.answer(Answer::error(None, PARSE_ERROR, "not JSON"));
+        let messages = match messages(line, self.legacy.as_ref().map(|client| client.revision())) {
+            Ok(messages) => messages,
+            Err(answer) => return self.out.answer(answer),
         };
-        let known = self.legacy.as_ref().is_some_and(|client| client.revision().has_batches());
-        let messages = batch::split(&json).unwrap_or_default();
-        let problem = if !known {
-            Some("this revision of the protocol knows no batches")
-        } else if messages.is_empty() {
-            Some("a batch must not be empty")
-        } else if messages.len() > MAX_BATCH {
-            Some("there are too many messages in the batch")
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
-            return self.out.answer(Answer::error(None, INVALID_REQUEST, problem));
-        }
         let id = self.batches.open();
         for message in messages {
-            match Message::parse(message.bytes()) {
+            match message {
                 Ok(message) => self.message(message, Some(id)),
-                Err(_) => self.batches.refuse(id, unreadable(message.bytes())),
+                Err(answer) => self.batches.refuse(id, answer),
             }
         }
         self.settle(id, None);
@@ -326,22 +307,4 @@ impl Work {
             told = told => Event::Told(told),
         }
     }
-}
-
-/// The id of the request that is cancelled.
-fn cancelled(params: &Json) -> Option<RequestId> {
-    let id = object::get(params, "requestId")?;
-    let number = id.read().map(RequestId::Number);
-    number.or_else(|_| id.read().map(RequestId::Text)).ok()
-}
-
-/// The answer to a line that is no message.
-fn unreadable(line: &Bytes) -> Answer {
-    let Ok(json) = Json::parse(line.clone()) else {
-        return Answer::error(None, PARSE_ERROR, "not JSON");
-    };
-    let id = object::get(&json, "id");
-    let number = id.as_ref().and_then(|id| id.read().ok()).map(RequestId::Number);
-    let id = number.or_else(|| id.and_then(|id| id.read().ok()).map(RequestId::Text));
-    Answer::error(id.as_ref(), INVALID_REQUEST, "not a JSON-RPC message")
 }

@@ -7,7 +7,7 @@ use crate::world::{World, call};
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_calls() {
-    let world = World::new().await;
+    let world = World::limited(|limits| limits.resume = Duration::from_millis(50)).await;
     let id = world.session("2025-11-25").await;
     // Nothing was sent yet.
     let mut silent = world.peer().await;
@@ -16,7 +16,7 @@ async fn a_client_that_goes_away_ends_its_calls() {
     drop(silent);
     world.server.waits(0).await;
 
-    // Something was.
+    // Something was, and it does not come back for the rest.
     let id = world.session("2025-03-26").await;
     let batch = format!("[{},{}]", call(2, "files__talk"), call(3, "files__wait"));
     let mut streaming = world.peer().await;

@@ -166,8 +166,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         (size > 0).then_some(chunk)
     }
 
-    /// The next event of a stream, without its keep-alives; `None` when there are no more.
+    /// The next event of a stream that says something; `None` when there are no more.
     pub(crate) async fn event(&mut self) -> Option<String> {
+        loop {
+            let event = self.any_event().await?;
+            if !event.ends_with("data:") {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event of a stream, without its keep-alives; `None` when there are no more.
+    pub(crate) async fn any_event(&mut self) -> Option<String> {
         let mut event = String::new();
         loop {
             event.push_str(std::str::from_utf8(&self.chunk().await?).unwrap());

@@ -29,7 +29,7 @@ use crate::peer::{Answer as Heard, Ask, Peer, post};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What is listed of the server, which is called `files`.
-const TOOLS: [&str; 6] = ["say", "talk", "wait", "big", "mark", "ask"];
+const TOOLS: [&str; 8] = ["say", "talk", "wait", "big", "mark", "ask", "slow", "heavy"];
 
 /// The length of what `big` answers.
 pub(crate) const BIG: usize = 1024 * 1024;
@@ -37,6 +37,7 @@ pub(crate) const BIG: usize = 1024 * 1024;
 /// A running gateway.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) server: Arc<Files>,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<()>,
@@ -133,8 +134,8 @@ impl World {
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
         let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
-        let ended = tokio::spawn(serve(gateway, bound, stopped));
-        Self { address, server, stop: Some(stop), ended }
+        let ended = tokio::spawn(serve(Arc::clone(&gateway), bound, stopped));
+        Self { address, gateway, server, stop: Some(stop), ended }
     }
 
     pub(crate) async fn peer(&self) -> Peer {
@@ -222,15 +223,21 @@ impl Backend for Files {
             let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
             self.sent.lock().unwrap().push(ticket.params().to_string());
             let mut text = format!("{tool} done");
-            match tool.as_str() {
-                "wait" => self.wait().await,
-                "talk" => operator.notice(Notice::Progress {
+            if matches!(tool.as_str(), "talk" | "slow" | "heavy") {
+                operator.notice(Notice::Progress {
                     server: self.name.clone(),
                     done: 1.0,
                     total: None,
                     message: None,
                     params: Json::parse(r#"{"progressToken":0,"progress":1}"#.to_owned()).unwrap(),
-                }),
+                });
+            }
+            match tool.as_str() {
+                "wait" | "slow" => self.wait().await,
+                "heavy" => {
+                    self.wait().await;
+                    text = "x".repeat(2 * BIG);
+                }
                 "ask" => {
                     let (server, asking) = (self.name.clone(), Asking::Elicit);
                     let params =

@@ -95,10 +95,15 @@ async fn errands_are_decided_on_with_their_arguments() {
 
 /// Two servers, of which the role `reader` may use `a` alone.
 fn with_role(hub: &mut Hub) {
+    grant_to_readers(hub, "a");
+}
+
+/// The role `reader` may use the servers of these names, and no others.
+pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
     let mut policy = (*hub.policy).clone();
     let names: Vec<ServerName> = policy.servers.keys().cloned().collect();
     let grant = Grant {
-        servers: vec![Glob::stars("a")],
+        servers: vec![Glob::stars(servers)],
         access: AccessTo::All,
         tools: None,
         resources: None,

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use capstan_gateway::View;
-use capstan_hub::catalog::Catalog;
+use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
 use capstan_hub::ports::{Backend, Listing};
 use capstan_hub::{Hub, Rates};
+use capstan_model::{Naming, ServerName};
 use capstan_policy::{Pattern, Policy, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
+use crate::errands::grant_to_readers;
 use crate::world::{LIMIT, Server, World, items};
 
 /// A server with one resource.
@@ -97,4 +99,66 @@ async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place
     world.gateway.renew(&next(&world, |_| ()));
     tokio::task::yield_now().await;
     assert_eq!(world.take_sent(), Vec::<String>::new());
+}
+
+/// A hub whose server `a` has a tool `read` that goes by another name.
+fn renamed(world: &World, name: &str) -> Arc<Hub> {
+    let (server, name) = ("a".parse::<ServerName>().unwrap(), Some(name.to_owned()));
+    let one = ("read".to_owned(), Override { name, ..Override::default() });
+    let overrides = Overrides::new([(server.clone(), [one].into_iter().collect())]);
+    let overrides = Arc::new(overrides);
+    let names = Names::new([(server, Naming::Prefixed)]).with(Arc::clone(&overrides));
+    next(world, |hub| hub.catalog = Catalog { names, overrides, ..Catalog::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_goes_by_its_newest_name_and_its_server_hears_its_own() {
+    let world = World::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
+    let client = world.legacy(View::All, "{}").await;
+    let mut inbox = client.open_inbox();
+    world.ask(&client, "tools/list", "{}").await;
+    let mut before = Vec::<String>::new();
+    for name in ["look", "see"] {
+        world.gateway.renew(&renamed(&world, name));
+        timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+        let list = world.ask(&client, "tools/list", "{}").await.answer;
+        assert!(list.contains(&format!("a__{name}")) && !list.contains("a__read"), "{list}");
+        world.take_sent();
+        let call = |name: &str| format!(r#"{{"name":"a__{name}","arguments":{{}}}}"#);
+        world.ask(&client, "tools/call", &call(name)).await;
+        assert_eq!(world.take_sent(), [r#"a {"name":"read","arguments":{}}"#]);
+        for old in &before {
+            let said = world.ask(&client, "tools/call", &call(old)).await.answer;
+            assert!(said.contains("Unknown tool"), "{old}: {said}");
+        }
+        assert!(world.take_sent().is_empty());
+        before.push(name.to_owned());
+    }
+    // What another tool is called, none is called anew.
+    world.gateway.renew(&renamed(&world, "drop"));
+    timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+    let list = world.ask(&client, "tools/list", "{}").await.answer;
+    assert!(list.contains("a__read") && list.contains("a__drop"), "{list}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_use_less_than_before_is_told_and_nobody_else() {
+    let servers = vec![Server::new("a"), Server::new("b")];
+    let world = World::with(servers, |hub| grant_to_readers(hub, "*"));
+    let (reader, other) = (world.bound("reader").await, world.legacy(View::All, "{}").await);
+    let (mut of_reader, mut of_other) = (reader.open_inbox(), other.open_inbox());
+    for client in [&reader, &other] {
+        let list = world.ask(client, "tools/list", "{}").await.answer;
+        assert!(list.contains("a__t") && list.contains("b__t"), "{list}");
+    }
+    world.gateway.renew(&next(&world, |hub| grant_to_readers(hub, "a")));
+    let told = timeout(LIMIT, of_reader.recv()).await.unwrap().unwrap();
+    assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
+    let list = world.ask(&reader, "tools/list", "{}").await.answer;
+    assert!(list.contains("a__t") && !list.contains("b__t"), "{list}");
+    let said = world.ask(&reader, "tools/call", r#"{"name":"b__t","arguments":{}}"#).await.answer;
+    assert!(said.contains("Unknown tool"), "{said}");
+    assert!(timeout(LIMIT, of_other.recv()).await.is_err(), "access rules do not bind it");
+    world.gateway.renew(&next(&world, |hub| grant_to_readers(hub, "a")));
+    assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "nothing has changed");
 }

@@ -1,10 +1,10 @@
 //! Tasks: whose they are, and how each era carries them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use capstan_gateway::{Client, View};
-use capstan_hub::ports::{Ask, Asking, Listener as _, Operator};
-use capstan_model::CallError;
+use capstan_gateway::{Client, Out, View};
+use capstan_hub::ports::{Ask, Asking, Listener as _, Notice, Operator};
+use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
@@ -218,4 +218,68 @@ async fn what_a_task_asks_for_that_its_client_cannot_be_asked_is_declined_here()
         let update = format!(r#"a tasks/update {{"taskId":"1","inputResponses":{declined}}}"#);
         assert_eq!(world.take_sent().last(), Some(&update));
     }
+}
+
+#[tokio::test]
+async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_alone() {
+    let kept = Arc::<Mutex<Option<Arc<dyn Operator>>>>::default();
+    let keeps = Arc::clone(&kept);
+    let runs = move |_, operator: Arc<dyn Operator>| {
+        *keeps.lock().unwrap() = Some(operator);
+        ready(Ok(json(r#"{"task":{"taskId":"1","status":"working"}}"#))).boxed()
+    };
+    let world = World::new(vec![legacy("l").running(runs), legacy("m")]);
+    let able = r#"{"elicitation":{}}"#;
+    let (ann, bob) = (world.legacy(View::All, able).await, world.legacy(View::All, able).await);
+    let (mut anns, mut bobs) = (ann.open_inbox(), bob.open_inbox());
+    let call = r#"{"name":"l__t","task":{},"_meta":{"progressToken":"p"}}"#;
+    let id = text(&world.ask(&ann, "tools/call", call).await.answer, "result.task.taskId");
+    let operator = kept.lock().unwrap().take().unwrap();
+    assert!(operator.hears_on());
+
+    let server: ServerName = "l".parse().unwrap();
+    let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}"#;
+    let params = json(&format!(r#"{{"progressToken":7,"progress":1,{related}}}"#));
+    let progress = || Notice::Progress {
+        server: server.clone(),
+        done: 1.0,
+        total: None,
+        message: None,
+        params: params.clone(),
+    };
+    operator.notice(progress());
+    let told = String::from_utf8(anns.try_recv().unwrap().to_vec()).unwrap();
+    assert_eq!(text(&told, "method"), "notifications/progress");
+    assert_eq!(text(&told, "params.progressToken"), "p");
+    assert!(told.contains(&id) && !told.contains(r#""taskId":"1""#), "{told}");
+
+    let params = json(r#"{"message":"Sure?","requestedSchema":{}}"#);
+    let asked = operator.ask(Ask { server: server.clone(), asking: Asking::Elicit, params });
+    let answered = async {
+        let asked = String::from_utf8(anns.recv().await.unwrap().to_vec()).unwrap();
+        assert_eq!(text(&asked, "params.message"), "[l] Sure?");
+        let reply = capstan_wire::Reply::Result(json(r#"{"action":"accept"}"#));
+        ann.take_reply(&capstan_wire::RequestId::Number(1), reply);
+    };
+    let (answer, ()) = tokio::join!(asked, answered);
+    assert_eq!(answer.unwrap().to_string(), r#"{"action":"accept"}"#);
+
+    // With its client the task is gone.
+    world.gateway.leave(&ann);
+    assert!(!operator.hears_on());
+    operator.notice(progress());
+    assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn whoever_does_not_know_tasks_cannot_listen_to_any() {
+    let world = World::new(vec![modern("a")]);
+    let wanted = r#"{"notifications":{"taskIds":["x"],"toolsListChanged":true}}"#;
+    let said = world.ask_modern((View::All, "{}"), "subscriptions/listen", wanted).await;
+    assert_eq!(member(&said.answer, "error.code"), "-32021");
+    // Who does is told what comes of it, and asks how the task goes.
+    let mut listening = world.start_modern((View::All, ABLE), "subscriptions/listen", wanted);
+    let Some(Out::Message(first)) = listening.next().await else { panic!("nothing is said") };
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    assert_eq!(member(&first, "params.notifications"), r#"{"toolsListChanged":true}"#);
 }

@@ -107,7 +107,9 @@ fn explain(
     now: Timestamp,
 ) -> Result<Explained, String> {
     let name = case.target.name.as_str();
-    let Some(id) = id_among(policy, name) else { return Err(nobody(setup, name)) };
+    let Some(id) = id_among(policy, case.target.kind, name) else {
+        return Err(nobody(setup, name));
+    };
     let caller = case.door.caller(case.caller.as_deref(), case.roles.clone());
     let mut told = Told::new(caller, id, case.target.kind);
     if let Some(arguments) = &case.arguments {
