@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use capstan_backend::plain::{Plain, PlainError};
+use capstan_backend::plain::{Plain, PlainError, PlainRequest};
 use capstan_hub::catalog::InputSchema;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
@@ -199,6 +199,26 @@ impl Backend for OpenApiServer {
         _: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         self.call(ticket).boxed()
+    }
+
+    /// Whether anybody answers at its address; what the answer is does not matter.
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        async {
+            let known = self.known().await?;
+            let path = known.base.address().path().to_owned();
+            let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
+            let wait = self.settings.startup_timeout;
+            let reason = match timeout(wait, known.plain.send(request, 0)).await {
+                Ok(Err(PlainError::NotSent(reason) | PlainError::Lost(reason))) => reason,
+                Ok(Ok(_) | Err(PlainError::Unfit(_) | PlainError::Redirected { .. })) => {
+                    return Ok(());
+                }
+                Err(_) => format!("no answer within {wait:?}"),
+            };
+            let origin = known.base.address().origin();
+            Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+        }
+        .boxed()
     }
 
     fn stderr(&self) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_model::CallError;
+use capstan_model::{CallError, ItemId};
 
-use super::Odd;
+use super::{Odd, Standing};
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
 
@@ -17,6 +17,17 @@ impl Hub {
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
         let items = backend.list(listing).await?;
+        self.compare(backend, listing, &items).await;
+        Ok(items)
+    }
+
+    /// The same, on nobody's behalf: see [`Backend::glance`].
+    pub(crate) async fn glance(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Result<Arc<[Item]>, CallError> {
+        let items = backend.glance(listing).await?;
         self.compare(backend, listing, &items).await;
         Ok(items)
     }
@@ -39,6 +50,21 @@ impl Hub {
         let items = backend.current(listing).await?;
         let odd = self.compare(backend, listing, &items).await;
         Ok((items, odd))
+    }
+
+    /// How a tool stands. One that does not seem to be what was approved is looked up again, so that
+    /// an approval counts from the moment that it is given, by whomever.
+    pub(crate) async fn standing(
+        &self,
+        id: &ItemId,
+        (items, odd): (&Arc<[Item]>, &Odd),
+    ) -> Standing {
+        match Standing::of(odd, &id.item) {
+            Standing::New | Standing::Changed => {
+                Standing::of(&*self.pins.look_up(&id.server, items).await, &id.item)
+            }
+            known @ (Standing::Approved | Standing::Unexpected) => known,
+        }
     }
 
     async fn compare(
