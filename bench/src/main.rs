@@ -8,6 +8,7 @@ mod attached;
 mod call;
 mod classifier;
 mod gateway;
+mod life;
 mod policy;
 mod count;
 mod relay;
@@ -65,6 +66,12 @@ enum Name {
         #[arg(long)]
         json: bool,
     },
+    /// What a server that exits again and again does to the others, and when a death is noticed
+    Life {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Decides and does nothing else, to be run under valgrind
     #[command(hide = true)]
     Decide { rules: usize, roles: usize, tools: usize, times: u32 },
@@ -98,6 +105,10 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Name::Start { json } => {
             let report = start::Report::measure()?;
+            if json { report.print_json() } else { report.print_table() }
+        }
+        Name::Life { json } => {
+            let report = life::Report::measure()?;
             if json { report.print_json() } else { report.print_table() }
         }
         Name::Decide { rules, roles, tools, times } => {

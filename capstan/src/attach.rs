@@ -21,6 +21,9 @@ use crate::world::World;
 /// Variables that configurations may depend on without naming them.
 const OUR_VARIABLES: [&str; 3] = ["CAPSTAN_", "CALIBAN_", "MCP_"];
 
+/// Those that say nothing of servers or rules.
+const BESIDE: [&str; 1] = ["CAPSTAN_REGISTRY"];
+
 /// The shell's own, which is another in every command.
 const LAST_COMMAND: &str = "_";
 
@@ -39,7 +42,8 @@ pub(crate) fn digest(world: &World, options: &Options, files: &[SourceFile]) -> 
     for (name, value) in world.variables() {
         // By whatever syntax a file refers to a variable, it names it.
         let named = || files.iter().any(|file| file.text.contains(name.as_str()));
-        let ours = OUR_VARIABLES.iter().any(|prefix| name.starts_with(prefix));
+        let ours = OUR_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+            && !BESIDE.contains(&name.as_str());
         if name != LAST_COMMAND && (ours || named()) {
             texts.push(format!("{name}={value}"));
         }

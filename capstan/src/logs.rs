@@ -1,9 +1,15 @@
 //! What is logged, and where: always to stderr.
 
+use std::fmt;
 use std::io::{IsTerminal, Write};
 
 use capstan_cli::args::{Cli, Command, LogFormat};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::world::World;
 
@@ -12,6 +18,19 @@ const USUAL: &str = "warn";
 
 /// What `--debug` logs: the protocol traffic and the servers' stderr too.
 const DEBUG: &str = "info,capstan=debug,capstan_backend=debug,capstan_hub=debug";
+
+/// Says things as the command line says its own: for people who asked for no log.
+struct AsWarnings {
+    colour: bool,
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Words {
+    server: String,
+    message: String,
+    more: Vec<String>,
+}
 
 /// Starts logging. `CAPSTAN_LOG` says what, `--debug` says everything of ours.
 pub(crate) fn start(world: &World, cli: &Cli) {
@@ -29,7 +48,10 @@ pub(crate) fn start(world: &World, cli: &Cli) {
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A gateway runs for long, so when something happened matters.
     let Command::Serve(args) = &cli.command else {
-        return log.with_ansi(colour).without_time().init();
+        if cli.options.debug || asked.is_some() {
+            return log.with_ansi(colour).without_time().init();
+        }
+        return log.with_ansi(false).event_format(AsWarnings { colour }).init();
     };
     match args.log_format {
         LogFormat::Text => log.with_ansi(colour).init(),
@@ -40,4 +62,79 @@ pub(crate) fn start(world: &World, cli: &Cli) {
 /// Says something without the log, when there is none.
 pub(crate) fn last_words(text: &str) {
     drop(writeln!(std::io::stderr(), "error: {text}"));
+}
+
+// === impl AsWarnings ===
+
+impl<S, N> FormatEvent<S, N> for AsWarnings
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut words = Words::default();
+        event.record(&mut words);
+        let spans = context.event_scope().into_iter().flatten();
+        let name = spans.filter(|span| span.name() == "server").find_map(|span| {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<N>>();
+            let name = fields.and_then(|fields| fields.fields.strip_prefix("name="));
+            let name = name.map(str::to_owned);
+            drop(extensions);
+            name
+        });
+        if words.server.is_empty() {
+            words.server = name.unwrap_or_default();
+        }
+        let (word, colour) = match *event.metadata().level() {
+            Level::ERROR => ("error:", "31"),
+            _ => ("warning:", "33"),
+        };
+        if self.colour {
+            write!(writer, "\u{1b}[1;{colour}m{word}\u{1b}[0m ")?;
+        } else {
+            write!(writer, "{word} ")?;
+        }
+        words.write(&mut writer)
+    }
+}
+
+// === impl Words ===
+
+impl Words {
+    fn write(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let Self { server, message, more } = self;
+        if !server.is_empty() {
+            write!(writer, "server `{server}`: ")?;
+        }
+        writer.write_str(message)?;
+        if !more.is_empty() {
+            write!(writer, " ({})", more.join(", "))?;
+        }
+        writeln!(writer)
+    }
+}
+
+impl Visit for Words {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        // What there is none of is no news.
+        if value > 0 {
+            self.more.push(format!("{}: {value}", field.name()));
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = text,
+            "server" => self.server = text,
+            _ if matches!(text.as_str(), "" | "\"\"" | "None") => {}
+            name => self.more.push(format!("{name}: {text}")),
+        }
+    }
 }

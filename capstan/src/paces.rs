@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use capstan_cli::host::{Paces, Setup};
+use capstan_config::Kind;
 use capstan_hub::life::Usage;
 use capstan_hub::ports::{BoxFuture, Pace, UsageLog};
 use capstan_model::ServerName;
@@ -25,7 +26,13 @@ impl Paces for LocalHost {
                 servers.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
             let pace = |(name, server): (&ServerName, &capstan_config::Server)| {
                 let calls_per_hour = used.get(name).map_or(0.0, Usage::calls_per_hour);
-                let stops_in = idle_rule(server.idle).timeout(calls_per_hour);
+                let stops_in = match server.kind {
+                    Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => {
+                        idle_rule(server.idle).timeout(calls_per_hour)
+                    }
+                    // There is nothing to stop.
+                    Kind::Cli(_) | Kind::OpenApi(_) => None,
+                };
                 (name.clone(), Pace { calls_per_hour, stops_in })
             };
             known.map(pace).collect()

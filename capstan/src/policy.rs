@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
 use capstan_hub::Hub;
-use capstan_hub::catalog::Patience;
+use capstan_hub::catalog::{Ask, Patience};
 use capstan_hub::ports::Listing;
 use capstan_model::{ItemId, ServerName};
 use capstan_policy::effect::EffectRules;
@@ -25,7 +25,7 @@ pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
     let mut items = Vec::new();
     // Most rules speak of tools; what else there is is asked for only where that leaves some.
     for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
-        let gathered = hub.gather(listing, PATIENCE, &mut |_| ()).await;
+        let gathered = hub.gather_from(listing, PATIENCE, &|_| Ask::Glance).await;
         if !gathered.failed.is_empty() || !gathered.pending.is_empty() {
             return;
         }
@@ -73,12 +73,11 @@ pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
 fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPattern> {
     let tools = || server.tools.iter();
     let hidden = tools().filter(|(_, tool)| tool.hidden).map(|(name, _)| name.clone());
-    let hide: Vec<String> = server.hide.iter().cloned().chain(hidden).collect();
     let renamed = tools().filter_map(|(own, tool)| Some((own.clone(), tool.name.clone()?)));
     Ok(ServerPolicy {
         display: entry.display.clone(),
         trust: server.trust,
-        exposure: Exposure::new(server.expose.as_deref(), &hide)?,
+        exposure: Exposure::new(server.expose.as_deref(), &server.hide)?.without(hidden),
         effects: EffectRules::new(&server.effect.read, &server.effect.write)?,
         new_names: renamed.collect(),
     })

@@ -81,7 +81,7 @@ impl Tending {
     }
 
     /// Takes one server into care: what is to be used in its place. Those without a connection of
-    /// their own stay as they are.
+    /// their own are only counted.
     pub(crate) fn take(&self, entry: &ServerEntry, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let Ok(server) = &entry.status else { return backend };
         // One that is switched off, forbidden or broken is in another state for good.
@@ -89,8 +89,11 @@ impl Tending {
             Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => true,
             Kind::Cli(_) | Kind::OpenApi(_) => false,
         };
-        if !connects || backend.state() != ServerState::Idle {
+        if backend.state() != ServerState::Idle {
             return backend;
+        }
+        if !connects {
+            return self.tender.count(backend);
         }
         let variable = |name: &str| self.world.variable(name);
         let key = key(Here { folder: self.world.here(), variable: &variable }, entry, server);

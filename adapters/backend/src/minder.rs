@@ -38,6 +38,9 @@ const CODE_GRACE: Duration = Duration::from_secs(1);
 /// How long a keeper may take to end its tree.
 const KEEPER_GRACE: Duration = Duration::from_secs(4);
 
+/// What a keeper adds to the number of the signal that ended its server, to make an exit code.
+const BY_SIGNAL: i32 = 128;
+
 /// Ends the process when the connection is over, and says why it was.
 pub(crate) struct Minder {
     pub(crate) keeper: Keeper,
@@ -142,7 +145,10 @@ impl Minder {
         let what = match (over, ended) {
             (Over::Stopped, _) => return "it was stopped".to_owned(),
             (Over::Broken(problem), _) => return problem,
-            (_, Some(Exit::Code(code))) => format!("it exited with code {code}"),
+            (_, Some(Exit::Code(code))) => match signal(code) {
+                Some(name) => format!("it was killed by signal {} ({name})", code - BY_SIGNAL),
+                None => format!("it exited with code {code}"),
+            },
             (_, Some(Exit::Killed)) => "its keeper was killed".to_owned(),
             (Over::Input, None) => "it closed its input".to_owned(),
             (Over::Output | Over::Keeper, None) => "it closed its output".to_owned(),
@@ -152,6 +158,29 @@ impl Minder {
             None => what,
         }
     }
+}
+
+/// The name of the signal that ended a server, by the exit code of its keeper.
+fn signal(code: i32) -> Option<&'static str> {
+    Some(match code - BY_SIGNAL {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
 }
 
 /// Writes what is queued, as much as there is at once; told to finish, what is queued by then.

@@ -187,6 +187,26 @@ impl Backend for OpenApiServer {
         self.call(ticket).boxed()
     }
 
+    /// Whether anybody answers at its address; what the answer is does not matter.
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        async {
+            let known = self.known().await?;
+            let path = known.base.address().path().to_owned();
+            let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
+            let wait = self.settings.startup_timeout;
+            let reason = match timeout(wait, known.plain.send(request, 0)).await {
+                Ok(Err(PlainError::NotSent(reason) | PlainError::Lost(reason))) => reason,
+                Ok(Ok(_) | Err(PlainError::Unfit(_) | PlainError::Redirected { .. })) => {
+                    return Ok(());
+                }
+                Err(_) => format!("no answer within {wait:?}"),
+            };
+            let origin = known.base.address().origin();
+            Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+        }
+        .boxed()
+    }
+
     fn stderr(&self) -> Vec<String> {
         Vec::new()
     }

@@ -72,6 +72,10 @@ impl Backend for Followed {
         self.server.list(listing)
     }
 
+    fn glance(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        self.server.glance(listing)
+    }
+
     fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         self.server.current(listing)
     }

@@ -24,8 +24,9 @@ use capstan_cli::host::Setup;
 use capstan_config::SourceFile;
 use capstan_gateway::Gateway;
 use capstan_hub::Hub;
-use capstan_hub::ports::Listing;
+use capstan_hub::ports::{Backend, Listing};
 use capstan_hub::trace::Tracer;
+use capstan_model::ServerState;
 use futures::future::{join, join_all};
 use indexmap::IndexMap;
 
@@ -61,6 +62,8 @@ pub(crate) struct Live {
     gateway: Arc<Gateway>,
     tracer: Option<Arc<dyn Tracer>>,
     tending: Arc<Tending>,
+    /// What it was started with.
+    first: Setup,
     now: Mutex<Now>,
     /// One change at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -83,6 +86,8 @@ struct Now {
     trouble: Option<String>,
     /// Project files whose last text nobody has approved.
     held: Vec<String>,
+    /// Keys that have changed since the start and count only after the next one.
+    stale: Vec<&'static str>,
 }
 
 // === impl Live ===
@@ -95,7 +100,7 @@ impl Live {
         gateway: &Arc<Gateway>,
         (tracer, tending): (Option<Arc<dyn Tracer>>, Arc<Tending>),
     ) -> Arc<Self> {
-        let (dynamic, trouble) = (IndexMap::new(), None);
+        let (dynamic, trouble, stale) = (IndexMap::new(), None, Vec::new());
         let held = sources::unapproved(&setup.files);
         Arc::new(Self {
             host: LocalHost::new(Arc::clone(world)),
@@ -104,7 +109,8 @@ impl Live {
             gateway: Arc::clone(gateway),
             tracer,
             tending,
-            now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held }),
+            first: setup.clone(),
+            now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held, stale }),
             turn: Arc::default(),
             retired: Arc::default(),
         })
@@ -134,6 +140,11 @@ impl Live {
             (!files.is_empty()).then(|| format!("nobody has approved how {files} has changed"))
         };
         now.trouble.clone().or_else(held)
+    }
+
+    /// Keys that have changed since the start and count only after the next one.
+    pub(crate) fn needs_restart(&self) -> Vec<&'static str> {
+        self.now().stale.clone()
     }
 
     /// What is in force.
@@ -205,12 +216,15 @@ impl Live {
         let hub = self.next(&setup, &before)?;
         self.settle(&hub).await;
         sources::tell(&setup, &before);
+        let stale = sources::needs_restart(&self.first.loaded, &setup.loaded);
+        sources::tell_stale(&stale, &self.needs_restart());
         let hub = Arc::new(hub);
         let old = self.gateway.renew(&hub);
         {
             let mut now = self.now();
             now.setup = setup;
             now.dynamic = dynamic;
+            now.stale = stale;
         }
         self.retired.take(old, &hub);
         tracing::info!("the configuration has changed");
@@ -237,12 +251,17 @@ impl Live {
     /// between.
     async fn settle(&self, hub: &Hub) {
         let old = self.hub();
-        let replaced = hub.backends.iter().filter(|(name, backend)| {
-            old.backends.get(*name).is_some_and(|old| !Arc::ptr_eq(old, backend))
+        let replaced = hub.backends.iter().filter_map(|(name, backend)| {
+            let old = old.backends.get(name).filter(|old| !Arc::ptr_eq(old, backend))?;
+            Some((old, backend))
         });
-        let asked = replaced.map(|(_, backend)| {
+        let asked = replaced.map(|(old, backend)| {
+            // One that waits for a client's list goes on waiting, unless there was one already.
+            let ran = matches!(old.state(), ServerState::Connected | ServerState::Degraded(_));
+            let list = if ran { Backend::list } else { Backend::glance };
+            let list = list(&**backend, Listing::Tools);
             // One that cannot say it is shown as it is.
-            tokio::time::timeout(SETTLE, backend.list(Listing::Tools))
+            tokio::time::timeout(SETTLE, list)
         });
         drop(join_all(asked).await);
     }

@@ -87,22 +87,43 @@ pub(super) fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), Fai
     if wrong.is_empty() { Ok(()) } else { Err(Failure::config(wrong, setup.files.to_vec())) }
 }
 
-/// Tells what is odd in a configuration that was not before, and what of it needs a new start.
+/// Tells what is odd in a configuration that was not before, and which files are gone.
 pub(super) fn tell(setup: &Setup, before: &Setup) {
+    let is_there = |file: &SourceFile| setup.files.iter().any(|known| known.path == file.path);
+    let is_file = |file: &&SourceFile| !file.path.starts_with(DYNAMIC);
+    for file in before.files.iter().filter(is_file).filter(|file| !is_there(file)) {
+        let (gone, stay) = (names_of(before, Some(&file.path)), names_of(setup, None));
+        tracing::warn!(
+            "{} is gone, and with it what it said (servers: {gone}); what is left are the servers \
+             {stay}",
+            file.path
+        );
+    }
     let known = &before.loaded.problems;
     for problem in setup.loaded.problems.iter().filter(|problem| !known.contains(problem)) {
         let help = problem.help.as_deref().unwrap_or_default();
         tracing::warn!(help, "{problem}");
     }
-    let keys = needs_restart(&before.loaded, &setup.loaded);
-    if !keys.is_empty() {
+}
+
+/// Tells which keys need a new start, when those are others than before.
+pub(super) fn tell_stale(keys: &[&str], before: &[&str]) {
+    if !keys.is_empty() && keys != before {
         let keys = keys.join("`, `");
         tracing::warn!("`{keys}` changed; that counts when the gateway is started again");
     }
 }
 
+/// The servers of a file, or all of them, in words.
+fn names_of(setup: &Setup, file: Option<&str>) -> String {
+    let servers = setup.loaded.config.servers.values();
+    let servers = servers.filter(|entry| file.is_none_or(|file| entry.origin.file == file));
+    let names: Vec<&str> = servers.map(|entry| entry.name.as_str()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
 /// The keys of which the gateway takes no notice while it runs, as far as they have changed.
-fn needs_restart(before: &Loaded, now: &Loaded) -> Vec<&'static str> {
+pub(super) fn needs_restart(before: &Loaded, now: &Loaded) -> Vec<&'static str> {
     let (old, new) = (&before.config.gateway, &now.config.gateway);
     let (old_log, new_log) = (&before.config.audit, &now.config.audit);
     let log = |log: &capstan_config::Audit| capstan_config::Audit {

@@ -89,6 +89,10 @@ impl Inside for Live {
     fn trouble(&self) -> Option<String> {
         Self::trouble(self)
     }
+
+    fn needs_restart(&self) -> Vec<&'static str> {
+        Self::needs_restart(self)
+    }
 }
 
 /// Passes on what a command says and asks.

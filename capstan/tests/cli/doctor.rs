@@ -55,6 +55,35 @@ fn what_is_wrong_is_named_with_the_remedy() {
 }
 
 #[test]
+fn every_kind_of_server_gets_the_remedy_that_fits_it() {
+    // A port that nobody listens on: it was ours a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let document = r#"{"openapi":"3.0.3","info":{"title":"t","version":"1"},
+        "paths":{"/a":{"get":{"operationId":"a","responses":{}}}}}"#;
+    let world = with(&format!(
+        "[servers.web]\nurl = \"http://127.0.0.1:{port}/mcp\"\n\n[servers.api.openapi]\n\
+         document = \"a.json\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n\n[servers.token]\n\
+         command = \"x\"\nenv = {{ KEY = \"${{MY_KEY}}\" }}\n\n[servers.barred]\ncommand = \"x\"\n\n\
+         [mcp]\nallowed_commands = [\"y\"]\n"
+    ));
+    world.write(".config/capstan/a.json", document);
+    let checks = ok_json(&world, "doctor --wait 20s");
+    for (name, detail, fix) in [
+        ("server web", "no connection", "`url` under `[servers.web]`"),
+        ("server api", &*format!("cannot reach http://127.0.0.1:{port}: "), "`base_url`"),
+        ("server token", "`servers.token.env.KEY` needs", "`export MY_KEY=…`"),
+        ("server token", "variable `MY_KEY`, which is not set", "`export MY_KEY=…`"),
+        ("server barred", "is not listed", "add its command to `mcp.allowed_commands`"),
+    ] {
+        let check = row(&checks, "check", name);
+        assert_eq!(check["status"], "error", "{check}");
+        says(check["detail"].as_str().unwrap(), detail);
+        says(check["fix"].as_str().unwrap(), fix);
+        assert!(!check["fix"].as_str().unwrap().contains("by hand"), "{check}");
+    }
+}
+
+#[test]
 fn only_strict_makes_it_fail() {
     let world = with("[servers.gone]\ncommand = \"/nowhere\"\n");
     ends_with(run(&world, "doctor"), 0);

@@ -100,7 +100,7 @@ fn a_server_that_dies_with_a_write_in_flight_leaves_the_outcome_unknown() {
         code: "outcome_unknown",
         retryable: false,
         message: "whether it took effect is not known",
-        hint: "`capstan doctor f`",
+        hint: "look whether it took effect before you call it again",
     };
     check(&world, "f__crash", &told);
     assert_eq!(last_entry(&world)["code"], "outcome_unknown");
@@ -198,4 +198,16 @@ fn a_broken_configuration_is_its_own_exit_code() {
     assert_eq!(json!([place["line"], place["column"]]), json!([2, 1]));
     assert_eq!(problem["key"], "permissions.alow");
     assert_eq!(problem["help"], "did you mean `allow`?");
+}
+
+#[test]
+fn a_call_tells_only_of_the_server_that_it_needs() {
+    let broken = "[servers.other]\ncommand = \"x\"\nenv = { KEY = \"${OTHER_KEY}\" }\n";
+    let world = with(&format!("[permissions]\nallow = [\"*\"]\n\n{}{broken}", fixture("f", &[])));
+    let ended = ends_with(run(&world, "call f__echo"), 0);
+    assert_eq!(ended.stderr, "", "what is wrong with another server is not its concern");
+    for (words, code) in [("call other__echo", 7), ("call nobody", 4)] {
+        says(&ends_with(run(&world, words), code).stderr, "`OTHER_KEY`, which is not set");
+    }
+    assert!(!ends_with(run(&world, "call f__nothing"), 4).stderr.contains("OTHER_KEY"));
 }

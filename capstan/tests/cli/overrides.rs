@@ -68,7 +68,8 @@ fn what_is_hidden_is_not_there() {
     let world = with(&config(ALL, "[servers.f.tools.add]\nhidden = true\n"));
     let ids = column(&ok_json(&world, "tools f"), "id");
     assert!(!ids.contains(&"f__add".to_owned()), "{ids:?}");
-    assert_ne!(run(&world, "call f__add a=1 b=2").status, Some(0));
+    let refused = ends_with(run(&world, "call f__add a=1 b=2"), 6);
+    says(&refused.stderr, "is denied by rule `servers.f.tools.add.hidden`");
 }
 
 #[test]

@@ -139,7 +139,8 @@ fn what_is_added_is_shown_first_and_takes_its_secrets_from_variables() {
     says(&file, "args = [\"-y\", \"@example/weather@1.2.0\"]");
     says(&file, "${WEATHER_KEY}");
     // Once is enough.
-    ends_with(registry.run(&world, "registry add io.example/weather --yes"), 2);
+    let taken = ends_with(registry.run(&world, "registry add io.example/weather --yes"), 2);
+    says(&taken.stderr, "`--as NAME` gives it another name");
 
     let words = "registry add io.example/weather --yes --as far --kind streamable-http";
     ends_with(registry.run(&world, words), 0);

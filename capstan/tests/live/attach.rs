@@ -1,7 +1,9 @@
 //! Shells that work in a gateway that runs.
 
+use std::os::unix::fs::PermissionsExt;
+
 use capstan_testkit::{Ended, World, binary};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::leftovers::wait_until_empty;
 use crate::scene::{Scene, until_running};
@@ -91,6 +93,8 @@ fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
         ("--attach serve".to_owned(), 2, vec!["does not run in a gateway"]),
         ("--attach trust".to_owned(), 2, vec!["does not run in a gateway"]),
         ("--attach config show".to_owned(), 2, vec!["does not run in a gateway"]),
+        ("--attach --demo list".to_owned(), 2, vec!["`--demo` does not go with `--attach`"]),
+        ("list --attach --config x".to_owned(), 2, vec!["`--config` does not go with", "PID"]),
         ("--attach=1 list".to_owned(), 4, vec!["no gateway of yours runs as process 1"]),
     ] {
         let said = ends(&world, &words, code);
@@ -245,4 +249,36 @@ fn a_call_is_made_by_the_gateway_only_if_it_has_the_same_configuration() {
     let elsewhere = world.capstan(["call", "f__count"]).within(world.home()).run();
     assert_eq!(elsewhere.stdout.trim(), "1", "another workspace");
     assert_eq!(counted("call f__count"), "5");
+    // Where registries are says nothing of servers.
+    let call = world.capstan(["call", "f__count"]).env("CAPSTAN_REGISTRY", "https://r.example");
+    assert_eq!(call.run().stdout.trim(), "6");
+    assert_eq!(calls(&world, "f"), json!(6.0), "those that were made there, at once");
+}
+
+/// How often a server is called, as the gateway knows it now.
+#[track_caller]
+fn calls(world: &World, server: &str) -> Value {
+    let rows: Value = serde_json::from_str(&run(world, "--attach list --json").stdout).unwrap();
+    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == server).unwrap();
+    row["calls_per_hour"].clone()
+}
+
+#[test]
+fn calls_of_programs_as_servers_are_counted_too() {
+    let world = with(ALL);
+    let help =
+        "case \"$*\" in *--help) printf 'Usage: say [OPTIONS] WORD\\n'; exit;; esac; echo hi";
+    let program = world.write("say", format!("#!/bin/sh\n{help}\n"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = Value::from(program.to_str().unwrap());
+    world.write_user_config(&format!("{ALL}[servers.p]\ntype = \"cli\"\ncommand = {program}\n"));
+    let mut scene = Scene::start(&world);
+    let tools = scene.tools();
+    let [tool] = &tools[..] else { panic!("one tool: {tools:?}") };
+    for number in 0..3 {
+        let arguments = json!({ "word": number.to_string() });
+        let id = scene.begin(tool, &arguments);
+        scene.answer(id);
+    }
+    assert_eq!(calls(&world, "p"), json!(3.0));
 }

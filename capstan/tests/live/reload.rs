@@ -99,7 +99,27 @@ fn a_file_that_is_put_in_the_place_of_another_is_seen_and_so_is_one_that_appears
     scene.appears("g__echo");
     assert!(!scene.has("f__echo"));
     fs::remove_file(&file).unwrap();
+    let said = scene.gateway.says("config.toml is gone");
+    assert!(said.contains("(servers: g)") && said.contains("the servers none"), "{said}");
     scene.vanishes("g__echo");
+}
+
+#[test]
+fn what_needs_a_restart_is_named_by_reload_for_as_long_as_it_does() {
+    let f = server("f", "m-f");
+    let world = with(&format!("{ALL}{f}"));
+    let mut scene = Scene::start(&world);
+    assert!(scene.works("f__echo"));
+    let reload = || world.capstan(["reload"]).run().stderr;
+    assert_eq!(reload().trim(), "nothing has changed");
+    world.write_user_config(&format!("[gateway]\nlisten = \":0\"\n\n{ALL}{f}"));
+    scene.gateway.says("`gateway.listen` changed; that counts when the gateway is started again");
+    let said = reload();
+    assert!(said.contains("nothing has changed since it was last read"), "{said}");
+    assert!(said.contains("`gateway.listen` changed, and a restart is needed"), "{said}");
+    world.write_user_config(&format!("{ALL}{f}"));
+    let reset = || !reload().contains("restart");
+    assert!(wait_until(reset, LIMIT), "it is as it was at the start");
 }
 
 #[test]

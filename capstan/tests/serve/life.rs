@@ -110,6 +110,29 @@ fn a_warm_start_with_many_servers_answers_every_list_and_starts_none() {
 }
 
 #[test]
+fn a_server_that_waits_for_a_list_is_started_by_a_clients_first_one_and_not_by_the_gateway() {
+    let waits = format!("{}start = \"on-list\"\n", fixture("waits", &["--era", "legacy"]));
+    let runs = format!("{}start = \"eager\"\n", fixture("runs", &[]));
+    let world = with(&format!("{ALL}{waits}{runs}"));
+    for remembered in [false, true] {
+        let mut gateway = Gateway::start(&world, "");
+        gateway.initialize("2025-11-25");
+        let said = call(&mut gateway, 1, "runs__echo", &json!({ "text": "hi" }));
+        assert_eq!(echoed(&said), "hi");
+        let running = servers(&world);
+        assert!(matches!(&running[..], [(_, words)] if !words.contains("legacy")), "{running:?}");
+        if remembered {
+            assert_eq!(tool_names(&gateway.ask(2, "tools/list", &json!({}))).len(), 36);
+        }
+        wait_for_tools(&mut gateway, 36);
+        wait_for_servers(&world, 2);
+        wait_for_manifests(&world, 2);
+        gateway.hang_up();
+        gateway.end();
+    }
+}
+
+#[test]
 fn c28_an_idle_server_is_stopped_stays_listed_and_comes_back_for_a_call() {
     let world = with(&format!("{ALL}{}idle_timeout = \"1s\"\n", fixture("s", &[])));
     let mut gateway = Gateway::start(&world, "");

@@ -38,9 +38,14 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
     assert_eq!(refused.replace(":3", ":4"), call(&mut gateway, 4, "s__nail").to_string());
 
     world.capstan(["pins", "s", "--approve"]).run().ok();
-    // Whoever has seen the list is told.
-    assert_eq!(gateway.hear()["method"], "notifications/tools/list_changed");
-    let names = tool_names(&gateway.ask(5, "tools/list", &json!({})));
+    // It counts at once, and whoever has seen the list is told.
+    let params = json!({ "name": "s__mail", "arguments": {} });
+    let request = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
+    gateway.send(&request.to_string());
+    let (one, other) = (gateway.hear(), gateway.hear());
+    let (told, answer) = if one["id"] == 5 { (other, one) } else { (one, other) };
+    assert_eq!(answer["result"]["isError"], json!(false), "{answer}");
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let names = tool_names(&gateway.ask(6, "tools/list", &json!({})));
     assert!(names.contains(&"s__mail".to_owned()), "{names:?}");
-    assert_eq!(call(&mut gateway, 6, "s__mail")["result"]["isError"], json!(false));
 }

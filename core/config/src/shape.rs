@@ -104,7 +104,7 @@ pub(crate) struct Server {
     /// How long the start may take.
     #[schemars(extend("default" = "30s"))]
     startup_timeout: Duration,
-    /// When `capstan serve` starts it, where what it offers is known from before: with the gateway, when a client lists, or at the first call, which `auto` is too.
+    /// When `capstan serve` starts it: with the gateway, when a client first asks for a list, or at the first call, which `auto` is too. Where nothing is known of it from before, `lazy` and `auto` start it with the gateway once.
     #[schemars(extend("default" = "auto"))]
     start: Start,
     /// When `capstan serve` stops it for want of use: `never`, a duration, or by how often it is called (`adaptive`: 5 minutes above 20 calls an hour, 3 from 5 on, else 1).

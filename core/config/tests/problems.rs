@@ -78,7 +78,7 @@ fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
     9:24 error [linear]: `servers.linear.env.NODE_OPTIONS`: `NODE_OPTIONS` can make the program run something else
       remove `NODE_OPTIONS`; such variables are never passed to a server
     9:45 error [linear]: `servers.linear.env.KEY` needs the environment variable `NONE`, which is not set
-      set `NONE`, or give a default: `${NONE:-default}`
+      set it: `export NONE=…`, or give a default: `${NONE:-default}`
     10:1 error [linear]: `servers.linear.sandbox` asks for confining the server's process, which this version does not enforce
       remove `sandbox` if you can do without it
     14:7 error [both]: `servers.both` has both `command` and `url`

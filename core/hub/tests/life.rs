@@ -96,6 +96,11 @@ async fn a_server_is_started_with_us_on_a_list_or_on_first_use() {
         let warm = next.take_as("s", "key", ADAPTIVE, start);
         next.settle().await;
         assert_eq!(next.server.starts(), at_once, "{start:?}");
+        // As it was, unless it was asked already.
+        let shown = warm.glance(Listing::Tools).await.unwrap().len();
+        assert_eq!(shown + at_once, 1, "{start:?}");
+        next.settle().await;
+        assert_eq!(next.server.starts(), at_once, "{start:?}: that was nobody's list");
         warm.list(Listing::Tools).await.unwrap();
         next.settle().await;
         assert_eq!(next.server.starts(), on_list, "{start:?}");
@@ -108,12 +113,12 @@ async fn a_server_is_started_with_us_on_a_list_or_on_first_use() {
 async fn c28_what_was_stopped_stays_listed_and_a_call_starts_it_again_with_its_rate_kept() {
     let care = Care::default();
     let server = care.take("s", ADAPTIVE);
-    for _ in 0..3 {
+    for _ in 0..21 {
         care.call(&server).await.unwrap();
     }
     let rate = || server.pace().unwrap().calls_per_hour;
     care.pass(4 * MINUTE).await;
-    assert_eq!(server.state(), ServerState::Connected, "45 calls an hour are many");
+    assert_eq!(server.state(), ServerState::Connected, "21 calls an hour are many");
     care.pass(2 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Idle);
     let kept = rate();
@@ -284,7 +289,7 @@ async fn a_server_that_is_gone_is_forgotten_and_known_again_when_it_comes_back()
     let stays = care.other("stays", ADAPTIVE);
     let server = care.take("s", ADAPTIVE);
     care.settle().await;
-    for _ in 0..10 {
+    for _ in 0..21 {
         care.call(&server).await.unwrap();
     }
     drop(server);
@@ -296,11 +301,29 @@ async fn a_server_that_is_gone_is_forgotten_and_known_again_when_it_comes_back()
     };
     care.pass(6 * MINUTE).await;
     let before = kept();
-    assert_eq!(before.0, 10, "what was counted is kept");
+    assert_eq!(before.0, 21, "what was counted is kept");
     care.pass(60 * MINUTE).await;
     assert_eq!(kept(), before, "no time passes for what is not there");
     let server = care.take("s", ADAPTIVE);
     care.pass(Duration::from_secs(2)).await;
     assert!(server.pace().unwrap().calls_per_hour > 20.0);
     drop(stays);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_a_connection_is_counted_and_left_alone() {
+    let care = Care::default();
+    let server = care.counted("s");
+    for _ in 0..3 {
+        care.call(&server).await.unwrap();
+    }
+    let pace = server.pace().unwrap();
+    assert!((pace.calls_per_hour - 3.0).abs() < 1e-9 && pace.stops_in.is_none(), "{pace:?}");
+    care.pass(30 * MINUTE).await;
+    assert_eq!((server.state(), care.server.starts()), (ServerState::Connected, 1));
+    let kept = care.usage.0.lock().unwrap().iter().map(|row| row.calls).sum::<u64>();
+    assert_eq!(kept, 3, "also for those who come after us");
+    let again = care.restarted().counted("s");
+    care.pass(Duration::from_secs(2)).await;
+    assert!(again.pace().unwrap().calls_per_hour > 2.9, "{:?}", again.pace());
 }

@@ -279,9 +279,14 @@ impl CallError {
             Self::Unrecordable { .. } | Self::Unrecorded { .. } => {
                 Some("make room for it, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
             }
-            Self::Unreachable { server, .. } | Self::OutcomeUnknown { server, .. } => {
+            Self::Unreachable { server, .. } => {
                 Some(format!("`capstan doctor {server}` says more"))
             }
+            Self::OutcomeUnknown { .. } => Some(
+                "look whether it took effect before you call it again; the next call starts the \
+                 server anew"
+                    .to_owned(),
+            ),
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))
             }

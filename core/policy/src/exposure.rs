@@ -1,6 +1,6 @@
 //! Which of a server's tools are offered at all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use capstan_model::Trust;
 
@@ -14,6 +14,8 @@ pub struct Exposure {
     expose: Option<List>,
     /// Never these, whatever `expose` says.
     hide: List,
+    /// Nor these, each by a key of its own.
+    hidden: HashSet<String>,
 }
 
 /// Whether a tool is offered, and by which line of the configuration.
@@ -40,7 +42,14 @@ struct List {
 impl Exposure {
     /// Reads the two lists of a server.
     pub fn new(expose: Option<&[String]>, hide: &[String]) -> Result<Self, BadPattern> {
-        Ok(Self { expose: expose.map(List::new).transpose()?, hide: List::new(hide)? })
+        let expose = expose.map(List::new).transpose()?;
+        Ok(Self { expose, hide: List::new(hide)?, hidden: HashSet::new() })
+    }
+
+    /// The same without these tools, each of which has a key of its own that hides it.
+    #[must_use]
+    pub fn without(self, hidden: impl IntoIterator<Item = String>) -> Self {
+        Self { hidden: hidden.into_iter().collect(), ..self }
     }
 
     /// Whether the tool with these spellings is offered by a server that is believed this far.
@@ -62,7 +71,10 @@ impl Exposure {
     pub(crate) fn hides(&self, names: &[String]) -> Offered {
         match self.hide.find(names) {
             Some(hidden) => Offered::No(format!("hide: {}", hidden.as_str())),
-            None => Offered::Yes,
+            None => match names.iter().find(|name| self.hidden.contains(*name)) {
+                Some(name) => Offered::No(format!("tools.{name}.hidden")),
+                None => Offered::Yes,
+            },
         }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use capstan_config::ServerEntry;
+use capstan_config::{Problem, ServerEntry};
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
@@ -53,9 +53,23 @@ impl Context {
     ///
     /// A broken entry breaks only its own server, and warnings are shown.
     pub(crate) fn setup(&self) -> Result<Setup, Failure> {
+        let setup = self.setup_untold()?;
+        self.tell_problems(&setup, |_| true);
+        Ok(setup)
+    }
+
+    /// The same; what is wrong with single servers is for the caller to tell.
+    pub(crate) fn setup_untold(&self) -> Result<Setup, Failure> {
         match &self.inside {
-            Some(inside) => self.checked(inside.setup()),
-            None => self.checked(self.host.load(&self.options)?),
+            Some(inside) => checked(inside.setup()),
+            None => checked(self.host.load(&self.options)?),
+        }
+    }
+
+    /// Tells of problems that do not stop everything.
+    pub(crate) fn tell_problems(&self, setup: &Setup, wanted: impl Fn(&Problem) -> bool) {
+        for problem in setup.loaded.problems.iter().filter(|problem| wanted(problem)) {
+            self.print.problem(problem);
         }
     }
 
@@ -65,24 +79,8 @@ impl Context {
             let hint = "name the file of the rules with `--config FILE`";
             return Err(Failure::usage("`--alone` needs `--config`").hint(hint));
         }
-        self.checked(self.host.load_alone(&self.options)?)
-    }
-
-    fn checked(&self, setup: Setup) -> Result<Setup, Failure> {
-        let problems = &setup.loaded.problems;
-        // A file that nobody has approved starts nothing, so it must not stop anything either.
-        let heard = |problem: &&capstan_config::Problem| {
-            let place = problem.place.as_ref();
-            let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
-            file.is_none_or(|file| file.approved)
-        };
-        let fatal: Vec<_> = setup.loaded.fatal().filter(heard).cloned().collect();
-        if !fatal.is_empty() {
-            return Err(Failure::config(fatal, setup.files.to_vec()));
-        }
-        for problem in problems {
-            self.print.problem(problem);
-        }
+        let setup = checked(self.host.load_alone(&self.options)?)?;
+        self.tell_problems(&setup, |_| true);
         Ok(setup)
     }
 
@@ -144,6 +142,18 @@ impl Context {
             None => Patience::UntilFirstOr(USUAL_WAIT),
         }
     }
+}
+
+/// A configuration in which nothing concerns everything.
+fn checked(setup: Setup) -> Result<Setup, Failure> {
+    // A file that nobody has approved starts nothing, so it must not stop anything either.
+    let heard = |problem: &&Problem| {
+        let place = problem.place.as_ref();
+        let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
+        file.is_none_or(|file| file.approved)
+    };
+    let fatal: Vec<_> = setup.loaded.fatal().filter(heard).cloned().collect();
+    if fatal.is_empty() { Ok(setup) } else { Err(Failure::config(fatal, setup.files.to_vec())) }
 }
 
 /// The entry of a server by its slug or its own name.

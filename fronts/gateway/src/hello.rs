@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::Session;
-use capstan_hub::catalog::{capped_instructions, merged_instructions};
+use capstan_hub::catalog::{Ask, capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
@@ -134,7 +134,7 @@ impl Gateway {
             View::All => {
                 // Who has answered by then has said who it is.
                 let hub = self.hub();
-                let gathered = self.gather(&hub, Listing::Tools).await;
+                let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
                 let reached =
                     |name: &&ServerName| hub.policy.out_of_reach(&client.caller, name).is_none();
                 let known = |name| Some((name, hub.backends.get(name)?.known()?));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Alphabet, Gathered, Patience};
+use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience};
 use capstan_hub::ports::{Backend, Item, Listing};
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
@@ -88,7 +88,7 @@ impl Gateway {
         listing: Listing,
     ) -> Result<Arc<Built>, Fault> {
         let gathered = match view {
-            View::All => self.gather_all(hub, listing).await,
+            View::All => self.gather_all(hub, listing, Ask::List).await,
             View::One(server) => gather_one(hub, server, listing).await?,
         };
         let key = (view.clone(), listing);
@@ -105,20 +105,22 @@ impl Gateway {
         Ok(built)
     }
 
-    /// Starts all servers and reads what tools they have, so that the first who asks need not wait.
+    /// Starts all servers of which nothing is known, but those that wait for a client's list, and
+    /// reads what tools they have, so that the first who asks need not wait.
     pub async fn warm_up(self: &Arc<Self>) {
-        self.gather_all(&self.hub(), Listing::Tools).await;
+        self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
     }
 
     /// What all servers list that have answered in time.
-    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing) -> Gathered {
+    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let awaited = self.lists.awaited().clone();
-        let wanted = |server: &ServerName| !awaited.contains(&(server.clone(), listing));
-        hub.gather_from(listing, PATIENCE, &wanted).await
+        let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
+        let how = |server: &ServerName| if is_awaited(server) { Ask::Nothing } else { ask };
+        hub.gather_from(listing, PATIENCE, &how).await
     }
 
-    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing) -> Gathered {
-        let gathered = self.gather(hub, listing).await;
+    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
+        let gathered = self.gather(hub, listing, ask).await;
         for server in &gathered.pending {
             if let Some(backend) = hub.backends.get(server) {
                 self.wait_for(Arc::clone(backend), listing);

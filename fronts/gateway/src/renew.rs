@@ -31,6 +31,7 @@ impl Gateway {
         let changed = changed(&before, hub);
         self.forget_levels(&changed);
         self.lists.forget_awaited(&changed);
+        self.tasks.orphan(&changed);
         self.watch_again(hub, &changed);
         for (view, listing) in self.lists.known() {
             self.look(view, listing);

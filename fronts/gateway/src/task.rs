@@ -90,6 +90,15 @@ impl Gateway {
                 let result = self.tasks.translate(&task.server, &result);
                 Ok(operator.signed_requests(&task.server, &result))
             }
+            // Tasks of a process end with it.
+            Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
+                if task.orphaned =>
+            {
+                Err(Fault::invalid(
+                    "Task not found: the configuration of its server has changed since, and the \
+                     server was started anew",
+                ))
+            }
             Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
         }
     }

@@ -4,7 +4,7 @@
 //! gets another id towards its client, one that cannot be guessed, and is kept here with its server
 //! and its owner. To everybody else there is no such task.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,6 +57,8 @@ pub(crate) struct Task {
     owner: Owner,
     number: u64,
     expires: Duration,
+    /// Whether its server has been taken away since, or another connection is in its place.
+    pub(crate) orphaned: bool,
 }
 
 /// Whom a task belongs to.
@@ -104,7 +106,8 @@ impl Tasks {
         if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
             kept.tasks.remove(&before);
         }
-        kept.tasks.insert(id, Task { server: server.clone(), own, owner, number, expires });
+        let server = server.clone();
+        kept.tasks.insert(id, Task { server, own, owner, number, expires, orphaned: false });
         drop(kept);
         Some(named)
     }
@@ -148,6 +151,14 @@ impl Tasks {
     /// Forgets the tasks of a client that is gone: nobody can ask for them any more.
     pub(crate) fn leave(&self, client: u64) {
         self.kept().forget_all(|task| task.owner.client == Some(client));
+    }
+
+    /// Notes that these servers are gone, or others now.
+    pub(crate) fn orphan(&self, servers: &HashSet<ServerName>) {
+        let mut kept = self.kept();
+        for task in kept.tasks.values_mut().filter(|task| servers.contains(&task.server)) {
+            task.orphaned = true;
+        }
     }
 
     pub(crate) fn sweep(&self, now: Duration) {

@@ -74,7 +74,7 @@ async fn a_server_that_dies_while_nobody_asks_is_noticed_at_once() {
     let pid = scene.pid().await;
     assert_eq!(scene.state(), "connected");
     kill(pid);
-    until(|| scene.state() == "failed: it exited with code 137").await;
+    until(|| scene.state() == "failed: it was killed by signal 9 (SIGKILL)").await;
     assert_ne!(scene.pid().await, pid);
     assert_eq!(scene.state(), "connected");
 }

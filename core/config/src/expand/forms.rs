@@ -110,10 +110,10 @@ impl Forms {
     pub(super) fn remedy(self, name: &str) -> String {
         match self {
             Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Plugin => {
-                format!("set `{name}`, or give a default: `${{{name}:-default}}`")
+                format!("set it: `export {name}=…`, or give a default: `${{{name}:-default}}`")
             }
             Self::Spaced | Self::Editor | Self::Curly | Self::Bundle | Self::Nothing => {
-                format!("set `{name}`")
+                format!("set it: `export {name}=…`")
             }
         }
     }

@@ -36,6 +36,17 @@ pub enum Patience {
     },
 }
 
+/// On whose behalf a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Not at all; it counts as not having answered yet.
+    Nothing,
+    /// On nobody's: one that starts when a client lists is not started for it.
+    Glance,
+    /// For somebody who wants to know what there is.
+    List,
+}
+
 /// What the servers answered, in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -51,14 +62,21 @@ pub(super) async fn gather(
     hub: &Hub,
     listing: Listing,
     patience: Patience,
-    wanted: &(dyn Fn(&ServerName) -> bool + Sync),
+    how: &(dyn Fn(&ServerName) -> Ask + Sync),
     arrived: &mut (dyn FnMut(&ServerName) + Send),
 ) -> Gathered {
     let mut asked: FuturesUnordered<_> = hub
         .backends
         .values()
-        .filter(|backend| wanted(backend.name()))
-        .map(|backend| async move { (backend.name().clone(), hub.list(backend, listing).await) })
+        .map(|backend| (backend, how(backend.name())))
+        .filter(|(_, ask)| *ask != Ask::Nothing)
+        .map(|(backend, ask)| async move {
+            let list = match ask {
+                Ask::Glance => hub.glance(backend, listing).await,
+                Ask::List | Ask::Nothing => hub.list(backend, listing).await,
+            };
+            (backend.name().clone(), list)
+        })
         .collect();
     let begun = hub.clock.monotonic();
     let mut late = hub.clock.sleep(patience.limit());

@@ -26,7 +26,7 @@ pub(crate) use tool::check as check_arguments;
 
 pub use completion::{Reference, Typing};
 pub use facts::Facts;
-pub use gather::{Gathered, Patience};
+pub use gather::{Ask, Gathered, Patience};
 pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use names::Names;
@@ -70,17 +70,17 @@ impl Hub {
         patience: Patience,
         arrived: &mut (dyn FnMut(&ServerName) + Send),
     ) -> Gathered {
-        gather::gather(self, listing, patience, &|_| true, arrived).await
+        gather::gather(self, listing, patience, &|_| Ask::List, arrived).await
     }
 
-    /// Asks only the servers that are `wanted`; the others count as not having answered yet.
+    /// Asks each server as `how` says.
     pub async fn gather_from(
         &self,
         listing: Listing,
         patience: Patience,
-        wanted: &(dyn Fn(&ServerName) -> bool + Sync),
+        how: &(dyn Fn(&ServerName) -> Ask + Sync),
     ) -> Gathered {
-        gather::gather(self, listing, patience, wanted, &mut |_| {}).await
+        gather::gather(self, listing, patience, how, &mut |_| {}).await
     }
 
     /// The tools in `gathered` that `caller` could be permitted to call.

@@ -73,7 +73,7 @@ async fn current(
     let Some(backend) = hub.backends.get(&id.server) else { return Ok(None) };
     let (items, odd) = hub.judged(backend, listing).await?;
     let item = items.iter().find(|item| item.name == id.item);
-    let standing = Standing::of(&odd, &id.item);
+    let standing = hub.standing(&id, (&items, &odd)).await;
     Ok(item.map(|item| (id, item.definition.clone(), standing)))
 }
 

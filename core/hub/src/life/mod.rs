@@ -8,6 +8,7 @@
 //! **Invariant:** what is remembered is only shown. Whatever is decided about a call is decided on
 //! what the running server says of its items ([`Backend::current`](crate::ports::Backend::current)).
 
+mod counted;
 mod holds;
 mod idle;
 mod manifest;

@@ -226,6 +226,20 @@ impl Backend for Tended {
         .boxed()
     }
 
+    fn glance(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        let waits = self.terms.start == Start::OnList
+            && !self.compared.load(Ordering::Acquire)
+            && !is_connected(&self.server.state());
+        if !waits {
+            return self.list(listing);
+        }
+        let unknown = || CallError::Unreachable {
+            server: self.name().clone(),
+            reason: "it starts when a client asks for a list".to_owned(),
+        };
+        ready(self.remembered(listing).ok_or_else(unknown)).boxed()
+    }
+
     fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
         async move {
             let (items, news) = self.read(listing).await?;

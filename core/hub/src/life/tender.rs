@@ -11,6 +11,7 @@ use std::time::Duration;
 use capstan_model::ServerName;
 use tracing::warn;
 
+use super::counted::Counted;
 use super::tended::{Tended, Terms};
 use super::usage::{KEPT_HOURS, Usage};
 use crate::ports::{Backend, BoxFuture, Changes, Clock, Manifests, UsageLog, UsageRow};
@@ -29,8 +30,10 @@ pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 /// Looks after all servers of a hub.
 pub struct Tender {
     pub(super) around: Around,
-    /// Is locked before `used` where both are.
+    /// Is locked before `counted_only`, and both before `used`.
     servers: Mutex<Vec<Weak<Tended>>>,
+    /// Those that are only counted.
+    counted_only: Mutex<Vec<Weak<Counted>>>,
     used: Mutex<HashMap<ServerName, Usage>>,
     /// Servers of which it is not known yet how they were used before.
     fresh: Mutex<HashSet<ServerName>>,
@@ -59,8 +62,15 @@ impl Tender {
     /// Somebody to look after servers; nothing happens before [`Tender::tend`] runs.
     pub fn new(around: Around) -> Arc<Self> {
         let counted = Mutex::new(around.clock.monotonic());
-        let (servers, used, fresh) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { around, servers, used, fresh, counted, closed: AtomicBool::new(false) })
+        Arc::new(Self {
+            around,
+            servers: Mutex::default(),
+            counted_only: Mutex::default(),
+            used: Mutex::default(),
+            fresh: Mutex::default(),
+            counted,
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Takes a server into care: what is to be used in its place.
@@ -70,12 +80,28 @@ impl Tender {
         let mut servers = lock(&self.servers);
         servers.retain(|known| known.strong_count() > 0);
         servers.push(Arc::downgrade(&tended));
+        self.begin_to_count(name);
+        drop(servers);
+        tended
+    }
+
+    /// Counts the calls of a server, and leaves it alone otherwise: what is to be used in its place.
+    pub fn count(self: &Arc<Self>, server: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        let name = server.name().clone();
+        let counted = Counted::new(server, Arc::clone(self));
+        let mut all = lock(&self.counted_only);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&counted));
+        self.begin_to_count(name);
+        drop(all);
+        counted
+    }
+
+    fn begin_to_count(&self, name: ServerName) {
         if let Entry::Vacant(vacant) = lock(&self.used).entry(name.clone()) {
             vacant.insert(Usage::default());
             lock(&self.fresh).insert(name);
         }
-        drop(servers);
-        tended
     }
 
     /// Looks after the servers until it is closed.
@@ -161,11 +187,16 @@ impl Tender {
     /// What is to be kept; what is no longer there is then forgotten.
     fn take_unsaved(&self) -> Vec<UsageRow> {
         let servers = lock(&self.servers);
-        let here: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        let tended: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        let counted_only = lock(&self.counted_only);
+        let counted: Vec<_> = counted_only.iter().filter_map(Weak::upgrade).collect();
         let mut used = lock(&self.used);
         let rows = used.iter_mut().flat_map(|(name, usage)| usage.take_unsaved(name)).collect();
-        used.retain(|name, _| here.iter().any(|server| server.name() == name));
-        drop((used, servers));
+        used.retain(|name, _| {
+            tended.iter().any(|server| server.name() == name)
+                || counted.iter().any(|server| server.name() == name)
+        });
+        drop((used, counted_only, servers));
         rows
     }
 

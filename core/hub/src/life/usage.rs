@@ -14,9 +14,6 @@ const WINDOW: usize = 24;
 /// How many hours back anything is remembered.
 pub(super) const KEPT_HOURS: i64 = 7 * 24;
 
-/// So few calls say nothing about how often there are some.
-const TOO_FEW: u64 = 2;
-
 const HOUR: f64 = 3600.0;
 
 /// How a server was used.
@@ -77,17 +74,14 @@ impl Usage {
         rows
     }
 
-    /// Calls an hour.
+    /// Calls an hour: in the first hour, the calls that there were.
     pub fn calls_per_hour(&self) -> f64 {
         let latest = self.hours.values().rev().take(WINDOW);
         let (calls, time) = latest.fold((0_u64, Duration::ZERO), |(calls, time), hour| {
             (calls.saturating_add(hour.calls), time.saturating_add(hour.time))
         });
-        if calls < TOO_FEW {
-            return 0.0;
-        }
-        // What was called right after the start was not called a thousand times an hour.
-        let hours = time.max(Duration::from_secs(1)).as_secs_f64() / HOUR;
+        // One call in the first five seconds does not make hundreds an hour.
+        let hours = (time.as_secs_f64() / HOUR).max(1.0);
         f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) / hours
     }
 }
@@ -114,8 +108,9 @@ mod tests {
             (20, HOUR, 20.0),
             (5, HOUR, 5.0),
             (4, HOUR, 4.0),
-            (10, HOUR / 2, 20.0),
-            (1, Duration::from_secs(1), 0.0),
+            (10, HOUR / 2, 10.0),
+            (10, HOUR * 2, 5.0),
+            (1, Duration::from_secs(5), 1.0),
             (0, HOUR, 0.0),
         ] {
             let rate = used(calls, time).calls_per_hour();

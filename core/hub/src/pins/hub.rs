@@ -3,10 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use capstan_model::CallError;
+use capstan_model::{CallError, ItemId};
 use futures::future::{Either, select};
 
-use super::Odd;
+use super::{Odd, Standing};
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
 
@@ -24,6 +24,20 @@ impl Hub {
             Ok(items)
         };
         self.beside(backend, listing, listed).await
+    }
+
+    /// The same, on nobody's behalf: see [`Backend::glance`].
+    pub(crate) async fn glance(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Result<Arc<[Item]>, CallError> {
+        let glanced = async {
+            let items = backend.glance(listing).await?;
+            self.compare(backend, listing, &items).await;
+            Ok(items)
+        };
+        self.beside(backend, listing, glanced).await
     }
 
     /// Connects if need be and says what a server offers now.
@@ -65,6 +79,21 @@ impl Hub {
         match select(pin!(work), ready).await {
             Either::Left((done, _)) => done,
             Either::Right(((), work)) => work.await,
+        }
+    }
+
+    /// How a tool stands. One that does not seem to be what was approved is looked up again, so that
+    /// an approval counts from the moment that it is given, by whomever.
+    pub(crate) async fn standing(
+        &self,
+        id: &ItemId,
+        (items, odd): (&Arc<[Item]>, &Odd),
+    ) -> Standing {
+        match Standing::of(odd, &id.item) {
+            Standing::New | Standing::Changed => {
+                Standing::of(&*self.pins.look_up(&id.server, items).await, &id.item)
+            }
+            known @ (Standing::Approved | Standing::Unexpected) => known,
         }
     }
 

@@ -123,14 +123,22 @@ impl Pins {
     /// Where nothing can be looked up, that is told, what was known stays, and it is tried again: a
     /// broken disk is not the server's doing.
     pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+        let Some(kept) = &self.kept else { return Arc::default() };
+        let now = kept.clock.monotonic();
+        let before = self.lock().get(server).cloned();
+        match before.filter(|seen| seen.is_fresh(items, now)) {
+            Some(seen) => seen.odd,
+            None => self.look_up(server, items).await,
+        }
+    }
+
+    /// The same, whenever it was done before.
+    pub(crate) async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
             return Arc::default();
         };
         let now = kept.clock.monotonic();
         let before = self.lock().get(server).cloned();
-        if let Some(seen) = before.as_ref().filter(|seen| seen.is_fresh(items, now)) {
-            return Arc::clone(&seen.odd);
-        }
         let (odd, compared) = kept.judge(server, rules, items, before.as_ref()).await;
         let seen = Seen { items: Arc::clone(items), odd: Arc::new(odd), at: now, compared };
         let odd = Arc::clone(&seen.odd);

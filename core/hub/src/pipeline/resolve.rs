@@ -157,7 +157,7 @@ async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
             None => id,
         };
         if let Some((definition, fact)) = facts.get(&hub.policy, &index, target.kind, &id) {
-            let standing = Standing::of(&odd, &id.item);
+            let standing = hub.standing(&id, (&items, &odd)).await;
             return Ok(Some((id, definition, Some(fact), standing)));
         }
     }

@@ -54,6 +54,14 @@ pub trait Backend: Send + Sync {
     /// Says what the server offers, from memory until it changes; connects if it is not known.
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
 
+    /// The same, on nobody's behalf: a server that starts when a client lists is not started for it.
+    ///
+    /// # Errors
+    /// As for a list, and when nothing is known of such a server.
+    fn glance(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        self.list(listing)
+    }
+
     /// Connects if need be and says what the server itself offers now. What is decided about a
     /// call is decided on this.
     fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {

@@ -128,6 +128,11 @@ impl Care {
         self.tender.take(Arc::new(named), Terms { start, idle, key: Some(key.to_owned()) })
     }
 
+    /// The server, only counted.
+    pub(crate) fn counted(&self, name: &str) -> Arc<dyn Backend> {
+        self.tender.count(Arc::new(Named(name.parse().unwrap(), Arc::clone(&self.server))))
+    }
+
     /// A server of its own in the same care.
     pub(crate) fn other(&self, name: &str, idle: IdleRule) -> Arc<dyn Backend> {
         let server = Fake { tools: Mutex::new(items(&["do"])), ..Fake::default() };

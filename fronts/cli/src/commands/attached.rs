@@ -16,6 +16,13 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Fa
     }
     let options = &context.options;
     let process = match (options.attach, &cli.command) {
+        (Some(_), _) if options.demo || !options.config.is_empty() => {
+            let given = if options.demo { "--demo" } else { "--config" };
+            let message = format!("`{given}` does not go with `--attach`");
+            return Err(Failure::usage(message).hint(
+                "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
+            ));
+        }
         (Some(process), command) if can_attach(command) => process,
         (Some(_), _) => {
             return Err(Failure::usage("this command does not run in a gateway").hint(

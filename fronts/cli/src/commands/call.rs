@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, PoisonError};
 
 use capstan_hub::Call;
-use capstan_model::{CallError, Caller, Front, Kind, Target};
+use capstan_model::{CallError, Caller, Front, Kind, ServerName, Target};
 use capstan_wire::Json;
 
 use crate::answer;
@@ -14,6 +14,7 @@ use crate::confirm::Confirm;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::form::Elicit;
+use crate::host::Setup;
 use crate::operator::{Manner, Person};
 use crate::print::Printer;
 use crate::waiting::Waiting;
@@ -24,15 +25,27 @@ pub(super) struct Stdin(pub(super) io::Result<String>);
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
     let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let stdin = Stdin::read(context, &args.arguments).await;
-    let setup = context.setup()?;
+    let setup = context.setup_untold()?;
+    context.tell_problems(&setup, |problem| problem.server.is_none());
     let hub = context.hub(&setup)?;
     let caller = Caller::operator(Front::Cli);
     let attempt = hub.begin(&Call::new(caller.clone(), Target::tool(&args.tool), None));
     let waiting = Waiting::new(&context.print, &format!("starting the server of `{}`", args.tool));
     let tool = match hub.find_tool(&caller, &args.tool).await {
         Ok(tool) => tool,
-        Err(error) => return Err(attempt.refuse(error).into()),
+        Err(error) => {
+            drop(waiting);
+            let named = named(&setup, &args.tool);
+            context.tell_problems(&setup, |problem| match (&problem.server, &named) {
+                (Some(server), Some(named)) => server == *named,
+                // Any of them may be the one that was meant.
+                (Some(_), None) => true,
+                (None, _) => false,
+            });
+            return Err(attempt.refuse(error).into());
+        }
     };
+    context.tell_problems(&setup, |problem| problem.server.as_ref() == Some(&tool.id.server));
     let arguments = match arguments::build(&args.arguments, || stdin.0, &tool.input_schema()) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -61,6 +74,15 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Fail
         return Ok(Exit::ToolError);
     }
     Ok(Exit::Ok)
+}
+
+/// The server that the name of a tool begins with.
+fn named<'a>(setup: &'a Setup, tool: &str) -> Option<&'a ServerName> {
+    let begins = |server: &&ServerName| {
+        let rest = tool.strip_prefix(server.as_str());
+        rest.is_some_and(|rest| rest.starts_with("__") || rest.starts_with([':', '.']))
+    };
+    setup.loaded.config.servers.keys().filter(begins).max_by_key(|server| server.as_str().len())
 }
 
 /// The arguments that were typed, for a tool that is not looked up.

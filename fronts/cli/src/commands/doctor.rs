@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use capstan_config::{Problem, Severity};
+use capstan_config::{Kind, Problem, ServerEntry, Severity};
 use capstan_hub::catalog::{Gathered, Patience};
-use capstan_hub::ports::{Item, Listing};
+use capstan_hub::ports::{Backend, Item, Listing};
 use capstan_hub::{Hub, Standing};
-use capstan_model::{ItemId, ServerState};
+use capstan_model::{CallError, ItemId, ServerName, ServerState};
+use futures::future::join_all;
 
 use super::serve;
 use crate::args::DoctorArgs;
@@ -17,6 +18,14 @@ use crate::waiting::Waiting;
 
 /// How long each server is waited for.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
+
+/// Says what to do about one server.
+struct Remedy<'a> {
+    name: &'a ServerName,
+    entry: Option<&'a ServerEntry>,
+    /// Why it has no list of tools.
+    failed: Option<&'a CallError>,
+}
 
 pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Failure> {
     let setup = context.host.load(&context.options)?;
@@ -44,7 +53,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Fa
         }
         let waiting = Waiting::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);
-        checks.extend(of_servers(&hub, limit).await);
+        checks.extend(of_servers(&hub, &setup, limit).await);
         drop(waiting);
         hub.close().await;
     }
@@ -62,43 +71,59 @@ fn of_problem(problem: &Problem) -> Check {
     }
 }
 
-async fn of_servers(hub: &Hub, limit: Duration) -> Vec<Check> {
+async fn of_servers(hub: &Hub, setup: &Setup, limit: Duration) -> Vec<Check> {
     let gathered = hub.gather(Listing::Tools, Patience::UpTo(limit), &mut |_| {}).await;
     let mut checks = of_pins(hub, &gathered);
-    let servers = hub.backends.iter().map(|(name, backend)| {
-        let check = format!("server {name}");
-        match backend.state() {
-            ServerState::Connected => {
-                let tools = gathered.lists.get(name).map_or(0, |items| items.len());
-                Check::ok(check, format!("connected, {tools} tools"))
+    let gathered = &gathered;
+    let servers = hub.backends.iter().map(|(name, backend)| async move {
+        let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
+        let remedy = Remedy { name, entry: servers.get(name), failed };
+        let tools = gathered.lists.get(name).map_or(0, |items| items.len());
+        let answers = match backend.state() {
+            // One that is known may not be there all the same.
+            ServerState::Connected | ServerState::Degraded(_) => backend.check().await,
+            ServerState::Disabled
+            | ServerState::AwaitingApproval
+            | ServerState::Cached
+            | ServerState::Connecting
+            | ServerState::NeedsLogin
+            | ServerState::Idle
+            | ServerState::Failed(_) => Ok(()),
+        };
+        match answers {
+            Err(CallError::Unreachable { reason, .. }) => {
+                Check::error(format!("server {name}"), reason, remedy.of_failure(&[]))
             }
-            ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
-            ServerState::Disabled => Check::ok(check, "switched off"),
-            ServerState::AwaitingApproval => {
-                Check::warning(check, "its file is not approved", "run `capstan trust`")
+            Err(error) => {
+                Check::error(format!("server {name}"), error.to_string(), remedy.of_failure(&[]))
             }
-            ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
-            ServerState::Connecting => Check::error(
-                check,
-                format!("no answer within {limit:?}"),
-                format!(
-                    "run its command by hand, or raise `startup_timeout` under `[servers.{name}]`"
-                ),
-            ),
-            ServerState::Degraded(reason) => {
-                Check::warning(check, reason, format!("`capstan get {name}` shows its stderr"))
-            }
-            ServerState::Failed(reason) if backend.stderr().is_empty() => {
-                let fix = format!("run its command by hand, or correct `[servers.{name}]`");
-                Check::error(check, reason, fix)
-            }
-            ServerState::Failed(reason) => {
-                Check::error(check, reason, format!("`capstan get {name}` shows its stderr"))
-            }
+            Ok(()) => of_server(&**backend, tools, limit, &remedy),
         }
     });
-    checks.splice(0..0, servers);
+    checks.splice(0..0, join_all(servers).await);
     checks
+}
+
+fn of_server(backend: &dyn Backend, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> Check {
+    let check = format!("server {}", backend.name());
+    match backend.state() {
+        ServerState::Connected => Check::ok(check, format!("connected, {tools} tools")),
+        ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
+        ServerState::Disabled => Check::ok(check, "switched off"),
+        ServerState::AwaitingApproval => {
+            Check::warning(check, "its file is not approved", "run `capstan trust`")
+        }
+        ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
+        ServerState::Connecting => {
+            Check::error(check, format!("no answer within {limit:?}"), remedy.of_silence())
+        }
+        ServerState::Degraded(reason) => {
+            Check::warning(check, reason, remedy.of_failure(&backend.stderr()))
+        }
+        ServerState::Failed(reason) => {
+            Check::error(check, reason, remedy.of_failure(&backend.stderr()))
+        }
+    }
 }
 
 /// Tools that are not what was approved.
@@ -115,6 +140,56 @@ fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
         }
     }
     checks
+}
+
+// === impl Remedy ===
+
+impl Remedy<'_> {
+    /// What to do about a server that cannot be used, or not as it should be.
+    fn of_failure(&self, stderr: &[String]) -> String {
+        let name = self.name;
+        let entry = match self.entry.map(|entry| &entry.status) {
+            Some(Err(problem)) => {
+                let usual = || format!("correct `[servers.{name}]`");
+                return problem.help.clone().unwrap_or_else(usual);
+            }
+            Some(Ok(server)) => Some(&server.kind),
+            None => None,
+        };
+        match (self.failed, entry) {
+            (Some(CallError::Denied { .. }), _) => {
+                "add its command to `mcp.allowed_commands`, if it may run".to_owned()
+            }
+            (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
+                if error.hint().is_some() =>
+            {
+                error.hint().unwrap_or_default()
+            }
+            (_, Some(Kind::Http(_) | Kind::Sse(_))) => {
+                format!("see that it runs, and that `url` under `[servers.{name}]` is right")
+            }
+            (_, Some(Kind::OpenApi(_))) => format!(
+                "see that it runs, and that `document`, `base_url` and `headers` under \
+                 `[servers.{name}]` are right"
+            ),
+            (_, Some(Kind::Stdio(_) | Kind::Cli(_)) | None) if !stderr.is_empty() => {
+                format!("`capstan get {name}` shows its stderr")
+            }
+            (_, Some(Kind::Stdio(_) | Kind::Cli(_)) | None) => {
+                format!("run its command by hand, or correct `[servers.{name}]`")
+            }
+        }
+    }
+
+    /// What to do about a server that does not answer.
+    fn of_silence(&self) -> String {
+        let name = self.name;
+        let first = match self.entry.and_then(ServerEntry::usable).map(|server| &server.kind) {
+            Some(Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_)) => "see that it can be reached",
+            Some(Kind::Stdio(_) | Kind::Cli(_)) | None => "run its command by hand",
+        };
+        format!("{first}, or raise `startup_timeout` under `[servers.{name}]`")
+    }
 }
 
 /// Text whose further lines cannot pass for findings of ours.

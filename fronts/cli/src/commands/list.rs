@@ -116,7 +116,8 @@ fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<Row> {
     let Known { tools, resources, prompts, paces } = known;
     let backend = hub.backends.get(&entry.name)?;
     let (state, footprint) = (backend.state(), backend.footprint());
-    let pace = paces.get(&entry.name);
+    // A gateway knows how it is right now; what is kept is behind.
+    let pace = backend.pace().or_else(|| paces.get(&entry.name).copied());
     let kind = entry.status.as_ref().map_or("unknown", |server| server.kind.as_str());
     let target =
         entry.status.as_ref().map_or_else(|_| String::new(), |server| server.target.clone());
@@ -133,8 +134,8 @@ fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<Row> {
             .lists
             .get(&entry.name)
             .map(|items| hub.tokens(&entry.name, items, &Caller::operator(Front::Cli))),
-        calls_per_hour: pace.map(|pace| pace.calls_per_hour),
-        stops_after: pace.and_then(|pace| pace.stops_in).map(|time| time.as_secs()),
+        calls_per_hour: pace.as_ref().map(|pace| pace.calls_per_hour),
+        stops_after: pace.as_ref().and_then(|pace| pace.stops_in).map(|time| time.as_secs()),
         memory: footprint.map(|footprint| footprint.memory),
         cpu: footprint.map(|footprint| footprint.cpu.as_secs_f64()),
         error: trouble(&state),

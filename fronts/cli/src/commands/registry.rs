@@ -1,6 +1,8 @@
 //! `capstan registry`: servers that others offer.
 
-use capstan_config::edit::{NewServer, NewTarget, add_server};
+use std::cell::Cell;
+
+use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
 use serde::Serialize;
 
@@ -77,7 +79,20 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
     tell_needs(context, &needs);
     confirm(args)?;
     let file = context.host.target(args.scope.map(scope_of), &context.options)?;
-    context.host.edit(&file, &|text| add_server(text, name, &entry))?;
+    let taken = Cell::new(false);
+    let edited = context.host.edit(&file, &|text| {
+        let added = add_server(text, name, &entry);
+        taken.set(matches!(added, Err(EditError::Exists { .. })));
+        added
+    });
+    edited.map_err(|failure| {
+        if !taken.get() {
+            return failure;
+        }
+        failure.hint(format!(
+            "`--as NAME` gives it another name; `capstan remove {name}` makes room for it"
+        ))
+    })?;
     let setup = context.host.load(&context.options)?;
     let slug = find_server(&setup, name)?.name.as_str();
     let (path, scope) = (file.path.display(), scope_word(file.scope));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use capstan_config::{Gateway, Problem};
 use capstan_hub::Hub;
-use capstan_hub::catalog::Gathered;
+use capstan_hub::catalog::{Ask, Gathered};
 use capstan_hub::ports::Listing;
 use capstan_model::Caller;
 use serde_json::json;
@@ -135,7 +135,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     }
     let hub = &ready.hub;
     let patience = Context::patience(&WaitArgs::default());
-    let gathered = hub.gather(Listing::Tools, patience, &mut |_| {}).await;
+    let gathered = hub.gather_from(Listing::Tools, patience, &|_| Ask::Glance).await;
     let tools = hub.visible_tools(&gathered, &Caller::anonymous());
     let rows: Vec<Vec<String>> = tools
         .iter()

@@ -56,4 +56,7 @@ pub trait Inside: Send + Sync {
 
     /// Why what the files say is not in force.
     fn trouble(&self) -> Option<String>;
+
+    /// Keys that have changed since it was started and count only when it is started again.
+    fn needs_restart(&self) -> Vec<&'static str>;
 }

@@ -6,13 +6,13 @@ use capstan_gateway::View;
 use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
 use capstan_hub::ports::{Backend, Listing};
 use capstan_hub::{Hub, Rates};
-use capstan_model::{Naming, ServerName};
+use capstan_model::{CallError, Naming, ServerName};
 use capstan_policy::{Pattern, Policy, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::errands::grant_to_readers;
-use crate::world::{LIMIT, Server, World, items};
+use crate::world::{LIMIT, Server, World, items, json, member};
 
 /// A server with one resource.
 fn library(name: &str) -> Server {
@@ -161,4 +161,37 @@ async fn who_may_use_less_than_before_is_told_and_nobody_else() {
     assert!(timeout(LIMIT, of_other.recv()).await.is_err(), "access rules do not bind it");
     world.gateway.renew(&next(&world, |hub| grant_to_readers(hub, "a")));
     assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "nothing has changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_server_was_replaced_is_answered_by_the_new_one_or_says_what_became_of_it() {
+    let made = || {
+        Server::new("a")
+            .able(r#"{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#)
+            .running(|_, _| {
+                let task = r#"{"task":{"taskId":"1","status":"working","ttl":null}}"#;
+                std::future::ready(Ok(json(task))).boxed()
+            })
+    };
+    let knows = |_: &str, _, _| std::future::ready(Ok(json(r#"{"taskId":"1"}"#))).boxed();
+    let forgot = |_: &str, _, _| {
+        let (server, message) = ("a".parse().unwrap(), "no such task".to_owned());
+        let error = CallError::Server { server, code: -32602, message, whole: None };
+        std::future::ready(Err(error)).boxed()
+    };
+    let world = World::new(vec![made().answering(knows)]);
+    let client = world.legacy(View::All, "{}").await;
+    let call = r#"{"name":"a__t","task":{"ttl":60000}}"#;
+    let said = world.ask(&client, "tools/call", call).await;
+    let id: String = json(&member(&said.answer, "result.task.taskId")).read().unwrap();
+    let get = format!(r#"{{"taskId":"{id}"}}"#);
+    // One that is far away may know it still.
+    let same = world.joins(made().answering(knows));
+    world.gateway.renew(&next(&world, |hub| replaced(hub, same)));
+    let said = world.ask(&client, "tasks/get", &get).await.answer;
+    assert!(said.contains(&id), "{said}");
+    let fresh = world.joins(made().answering(forgot));
+    world.gateway.renew(&next(&world, |hub| replaced(hub, fresh)));
+    let said = world.ask(&client, "tasks/get", &get).await.answer;
+    assert!(said.contains("-32602") && said.contains("was started anew"), "{said}");
 }
