@@ -30,6 +30,7 @@ mod local;
 mod unpack;
 mod reach;
 mod web;
+mod large;
 mod link;
 mod http;
 mod sse;

@@ -138,7 +138,7 @@ impl OpenApiServer {
             let limit = self.settings.answer;
             return Err(CallError::AnswerTooLarge { item, size: limit.saturating_add(1), limit });
         }
-        Ok(Answer(answer(operation, &response, &self.settings.secrets)))
+        Ok(Answer::Whole(answer(operation, &response, &self.settings.secrets)))
     }
 
     /// What it means to whoever called that nothing came back.
@@ -146,7 +146,7 @@ impl OpenApiServer {
         let reads = ticket.effect() == Effect::Read;
         match error {
             PlainError::Redirected { status, words } => {
-                Ok(Answer(refusal(status, &masked(&words, &self.settings.secrets))))
+                Ok(Answer::Whole(refusal(status, &masked(&words, &self.settings.secrets))))
             }
             PlainError::Lost(reason) if !reads => {
                 Err(CallError::OutcomeUnknown { server: self.settings.name.clone(), reason })

@@ -19,6 +19,7 @@ use tracing::debug;
 
 use crate::approve;
 use crate::client::{Client, Level, View};
+use crate::delivering::Form;
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
 use crate::shares::Peer;
@@ -35,6 +36,8 @@ pub(crate) struct ClientOperator {
     around: Around,
     /// Whether it said yes to the call.
     approved: AtomicBool,
+    /// Whether its answer is sent whole: behind something else it is one event of many.
+    whole: AtomicBool,
 }
 
 /// What a call has around it.
@@ -96,7 +99,13 @@ impl ClientOperator {
         around: Around,
     ) -> Self {
         let hearing = Mutex::new(Hearing::of(&client, params));
-        Self { client, events, hearing, around, approved: AtomicBool::new(false) }
+        let (approved, whole) = (AtomicBool::new(false), AtomicBool::new(true));
+        Self { client, events, hearing, around, approved, whole }
+    }
+
+    /// The same, taking its answer in this form.
+    pub(crate) fn taking(self, form: Form) -> Self {
+        Self { whole: AtomicBool::new(form == Form::Whole), ..self }
     }
 
     /// The client has come back with another part of the call.
@@ -162,6 +171,7 @@ impl ClientOperator {
     }
 
     fn tell(&self, method: &str, params: &Json) {
+        self.whole.store(true, Ordering::Relaxed);
         let message = compose::notification(method, Some(params)).into();
         if self.events.try_send(Event::Message(message)).is_err() {
             debug!("a client does not read what it is told; a message is left out");
@@ -183,6 +193,7 @@ impl ClientOperator {
 
     /// Asks the client, in the way of its revision.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        self.whole.store(true, Ordering::Relaxed);
         if self.client.revision.is_modern() {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
@@ -311,7 +322,8 @@ impl Operator for ClientOperator {
 
     fn wishes(&self) -> Wishes {
         let progress = self.hearing().token.is_some();
-        Wishes { progress, input_required: self.client.revision.is_modern() }
+        let flow = !self.whole.load(Ordering::Relaxed);
+        Wishes { progress, input_required: self.client.revision.is_modern(), flow }
     }
 
     fn party(&self) -> u64 {

@@ -12,5 +12,6 @@ mod modern;
 mod older;
 mod limits;
 mod ends;
+mod coming;
 mod traces;
 mod tls;
