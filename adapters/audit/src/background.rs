@@ -134,6 +134,10 @@ impl AuditLog for Background {
         self.shared.log.ready()
     }
 
+    fn withholds(&self) -> bool {
+        self.shared.log.withholds()
+    }
+
     fn lost(&self) -> u64 {
         self.shared.log.lost()
     }

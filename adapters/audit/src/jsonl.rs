@@ -327,6 +327,10 @@ impl AuditLog for JsonLines {
         }
     }
 
+    fn withholds(&self) -> bool {
+        self.durability == Durability::Sync
+    }
+
     fn lost(&self) -> u64 {
         self.health.lost()
     }

@@ -1,12 +1,16 @@
 //! The way to a server, whatever it is made of.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_hub::Flow;
 use capstan_hub::ports::{BoxFuture, Item, Operator};
 use capstan_wire::{Json, Reply};
+use futures::FutureExt;
 
 use crate::fault::Fault;
+use crate::session::MayRun;
 
 /// Carries messages to a connected server and back.
 pub(crate) trait Channel: Send + Sync {
@@ -30,6 +34,16 @@ pub(crate) trait Channel: Send + Sync {
     ///
     /// When the future is dropped the server is told that nobody waits any more.
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>>;
+
+    /// Asks as `request` does, for somebody who takes a large reply while it comes. Whether the
+    /// request may change something is told should the reply break off.
+    fn call<'a>(
+        &'a self,
+        request: Request<'a>,
+        _may_run: MayRun,
+    ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
+        self.request(request).map(|reply| reply.map(Said::Reply)).boxed()
+    }
 
     /// Sends a request whose reply nobody waits for, such as a subscription; its id.
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64>;
@@ -57,6 +71,13 @@ pub(crate) struct Request<'a> {
     pub(crate) operator: Option<Arc<dyn Operator>>,
 }
 
+/// What came of a request.
+pub(crate) enum Said<F> {
+    Reply(Reply),
+    /// A large reply that is still coming.
+    Flow(F),
+}
+
 /// Why a request has no reply.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestError {
@@ -68,4 +89,15 @@ pub(crate) enum RequestError {
     TimedOut(Duration),
     /// Something else than a reply came back.
     Refused(Fault),
+}
+
+// === impl Said ===
+
+impl From<Said<Infallible>> for Reply {
+    fn from(said: Said<Infallible>) -> Self {
+        match said {
+            Said::Reply(reply) => reply,
+            Said::Flow(never) => match never {},
+        }
+    }
 }

@@ -32,6 +32,7 @@ mod unpack;
 mod outside;
 mod reach;
 mod web;
+mod large;
 mod link;
 mod http;
 mod sse;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::alive::Living;
-use crate::channel::{Request, RequestError};
+use crate::channel::{Request, RequestError, Said};
 use crate::connect::STOPPED;
 use crate::connection::{Outbox, Watched, cancelled};
 use crate::fault::Fault;
@@ -173,18 +173,23 @@ impl Link {
 
     /// The same, of something in pieces.
     pub(crate) fn log_pieces(&self, line: &Pieces) {
-        if tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG) {
+        if Self::is_logged() {
             self.out.log(&line.whole());
         }
     }
 
+    /// Whether messages are written into the debug log.
+    pub(crate) fn is_logged() -> bool {
+        tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG)
+    }
+
     /// Waits for the reply to a request while `exchange` goes on, which sends it and ends when
-    /// there is nothing more to be expected from it.
-    pub(crate) async fn ask(
+    /// there is nothing more to be expected from it, or with a reply that is still coming.
+    pub(crate) async fn ask<F>(
         &self,
         request: Request<'_>,
-        exchange: impl Future<Output = Result<(), RequestError>>,
-    ) -> Result<Reply, RequestError> {
+        exchange: impl Future<Output = Result<Option<F>, RequestError>>,
+    ) -> Result<Said<F>, RequestError> {
         if self.gone.borrow().is_some() {
             return Err(RequestError::NotSent(self.why_gone()));
         }
@@ -198,7 +203,11 @@ impl Link {
             biased;
             reply = &mut waiting => reply,
             ended = exchange => match ended {
-                Ok(()) => waiting.await,
+                Ok(None) => waiting.await,
+                Ok(Some(flow)) => {
+                    abandon.silently = true;
+                    return Ok(Said::Flow(flow));
+                }
                 Err(error) => {
                     abandon.silently = true;
                     return Err(error);
@@ -207,10 +216,15 @@ impl Link {
         };
         drop(abandon);
         match reply {
-            Ok(reply) => Ok(reply),
+            Ok(reply) => Ok(Said::Reply(reply)),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.why_gone())),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
         }
+    }
+
+    /// Tells the server that nobody waits any more for a reply that it has begun.
+    pub(crate) fn abandon(&self, id: u64) {
+        self.out.try_send(cancelled(id));
     }
 
     /// What a request that could not be sent or read means for the request and for us.

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capstan_hub::ports::{About, Item, Listing, Operator};
-use capstan_hub::{Answer, Ticket};
-use capstan_model::CallError;
+use capstan_hub::{Answer, Flow, Ticket};
+use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
 
-use crate::channel::{Channel, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError, Said};
 use crate::handshake::{Hello, modern_meta};
 use crate::inbound::Asked;
 use crate::input::is_input_required;
@@ -167,11 +167,12 @@ impl Session {
     ) -> Result<Answer, CallError> {
         let mut params = ticket.params().clone();
         for _ in 0..MAX_ROUNDS {
-            let result = self.send(ticket, &params, operator).await?;
-            if !self.modern || !is_input_required(&result) || self.hands_out(&result, operator) {
-                return Ok(Answer(result));
+            let answer = self.send(ticket, &params, operator).await?;
+            let Answer::Whole(result) = &answer else { return Ok(answer) };
+            if !self.modern || !is_input_required(result) || self.hands_out(result, operator) {
+                return Ok(answer);
             }
-            params = self.with_input(ticket.params(), &result, operator).await?;
+            params = self.with_input(ticket.params(), result, operator).await?;
         }
         Err(self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call")))
     }
@@ -181,18 +182,21 @@ impl Session {
         ticket: &Ticket,
         params: &Json,
         operator: &Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
-        let mut reply = self.send_once(ticket, params, operator).await?;
-        if let Reply::Error(error) = &reply
+    ) -> Result<Answer, CallError> {
+        let mut said = self.send_once(ticket, params, operator).await?;
+        if let Said::Reply(Reply::Error(error)) = &said
             && error.code == protocol::HEADER_MISMATCH
         {
             // The tool has other headers than we know of. The call was refused unread, and the
             // list says what they are now.
             self.lists.forget(Listing::Tools);
             listing::read(self, Listing::Tools).await?;
-            reply = self.send_once(ticket, params, operator).await?;
+            said = self.send_once(ticket, params, operator).await?;
         }
-        self.result(reply)
+        match said {
+            Said::Reply(reply) => self.result(reply).map(Answer::Whole),
+            Said::Flow(flow) => Ok(Answer::Flowing(flow)),
+        }
     }
 
     async fn send_once(
@@ -200,15 +204,21 @@ impl Session {
         ticket: &Ticket,
         params: &Json,
         operator: &Arc<dyn Operator>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<Said<Box<Flow>>, CallError> {
         let id = self.connection.next_id();
         let params = self.with_meta(params, id, &**operator)?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
+        let wishes = operator.wishes();
         let operator = Some(Arc::clone(operator));
         let request = Request { id, method, params: &params, limit, operator };
-        let reply = self.connection.request(request).await;
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
-        reply.map_err(|error| self.request_failed(error, may_run))
+        // Who does not take what a modern server answers as it is gets it translated, as a whole.
+        let said = if wishes.flow && (!self.modern || wishes.input_required) {
+            self.connection.call(request, may_run).await
+        } else {
+            self.connection.request(request).await.map(Said::Reply)
+        };
+        said.map_err(|error| self.request_failed(error, may_run))
     }
 
     /// Adds our own metadata to what the client sent, which stays as it is otherwise.
@@ -241,20 +251,7 @@ impl Session {
     }
 
     pub(crate) fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
-        let server = self.settings.name.clone();
-        match (error, may_run) {
-            (RequestError::Refused(fault), _) => fault.into_error(&server),
-            (RequestError::NotSent(reason), _) | (RequestError::Gone(reason), MayRun::No) => {
-                CallError::Unreachable { server, reason }
-            }
-            (RequestError::Gone(reason), MayRun::Yes) => {
-                CallError::OutcomeUnknown { server, reason }
-            }
-            (RequestError::TimedOut(limit), may_run) => {
-                debug!(?limit, "no answer in time");
-                CallError::TimedOut { server, limit, may_have_run: may_run == MayRun::Yes }
-            }
-        }
+        failed(&self.settings.name, error, may_run)
     }
 
     pub(crate) fn refused(&self, error: &RpcError) -> CallError {
@@ -273,6 +270,22 @@ impl Session {
 pub(crate) enum MayRun {
     Yes,
     No,
+}
+
+/// What a request without a reply means for its call.
+pub(crate) fn failed(server: &ServerName, error: RequestError, may_run: MayRun) -> CallError {
+    let server = server.clone();
+    match (error, may_run) {
+        (RequestError::Refused(fault), _) => fault.into_error(&server),
+        (RequestError::NotSent(reason), _) | (RequestError::Gone(reason), MayRun::No) => {
+            CallError::Unreachable { server, reason }
+        }
+        (RequestError::Gone(reason), MayRun::Yes) => CallError::OutcomeUnknown { server, reason },
+        (RequestError::TimedOut(limit), may_run) => {
+            debug!(?limit, "no answer in time");
+            CallError::TimedOut { server, limit, may_have_run: may_run == MayRun::Yes }
+        }
+    }
 }
 
 /// Without the token by which a client knows its request: to the server it would be somebody

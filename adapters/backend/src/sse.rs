@@ -1,6 +1,7 @@
 //! The older transport over HTTP: one stream on which the server speaks, and an address that the
 //! stream names, to which messages are posted.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use capstan_hub::ports::{BoxFuture, Item};
@@ -83,7 +84,8 @@ impl Channel for SseChannel {
             // The reply comes on the stream, or the stream ends.
             std::future::pending().await
         };
-        self.sse.link.ask(request, exchange).boxed()
+        let asked = self.sse.link.ask::<Infallible>(request, exchange);
+        asked.map(|said| said.map(Reply::from)).boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
@@ -151,7 +153,9 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
     match web.send(order).await {
         Ok(came) => match came.body {
             Body::Events(events) => Ok(events),
-            Body::Json(_) | Body::Nothing => Err(Fault::NotMcp("it opens no stream".to_owned())),
+            Body::Json(_) | Body::Large(..) | Body::Nothing => {
+                Err(Fault::NotMcp("it opens no stream".to_owned()))
+            }
         },
         Err(WebError::NotSent(reason) | WebError::Lost(reason)) => Err(Fault::Unreachable(reason)),
         Err(WebError::NotMcp(problem)) => Err(Fault::NotMcp(problem)),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use capstan_model::Secret;
-use futures::{StreamExt, stream};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use jiff::fmt::rfc2822;
 use reqwest::header::{
     CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
@@ -48,6 +49,14 @@ pub(crate) struct Order {
     pub(crate) body: Pieces,
 }
 
+/// In which form an answer is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Whole,
+    /// A large one may still be coming.
+    Coming,
+}
+
 /// Why nothing that could be read came back.
 #[derive(Clone, Debug)]
 pub(crate) enum WebError {
@@ -79,6 +88,8 @@ pub(crate) struct Came {
 /// The body of an answer.
 pub(crate) enum Body {
     Json(Bytes),
+    /// The beginning of a large one, and its rest.
+    Large(Vec<Bytes>, Incoming),
     Events(Events),
     Nothing,
 }
@@ -118,11 +129,16 @@ impl Web {
 
     /// Sends and reads what comes back; of a stream of events, only its beginning.
     pub(crate) async fn send(&self, order: Order) -> Result<Came, WebError> {
+        self.receive(order, Takes::Whole).await
+    }
+
+    /// The same, in the form that is taken.
+    pub(crate) async fn receive(&self, order: Order, takes: Takes) -> Result<Came, WebError> {
         let Response { status, headers, body } = self.follow(order).await?;
         if !status.is_success() {
             return Err(WebError::Refused(self.refusal(status, &headers, body).await));
         }
-        let body = self.body(status, &headers, body).await?;
+        let body = self.body(status, &headers, (body, takes)).await?;
         Ok(Came { headers, body })
     }
 
@@ -180,7 +196,7 @@ impl Web {
         if connecting { WebError::NotSent(reason) } else { WebError::Lost(reason) }
     }
 
-    fn reason(&self, error: ReachError) -> String {
+    pub(crate) fn reason(&self, error: ReachError) -> String {
         self.masker.mask(&error.reason())
     }
 
@@ -188,16 +204,18 @@ impl Web {
         &self,
         status: StatusCode,
         headers: &HeaderMap,
-        body: Incoming,
+        (body, takes): (Incoming, Takes),
     ) -> Result<Body, WebError> {
         let kind = media_type(headers);
         match kind.as_deref() {
             Some("text/event-stream") => Ok(Body::Events(self.events(body))),
             Some(kind) if kind == "application/json" || kind.ends_with("+json") => {
+                if takes == Takes::Coming {
+                    return self.begin(body).await;
+                }
                 let (body, whole) = self.read(body, MAX_EVENT).await?;
                 if !whole {
-                    let problem = format!("an answer has more than {MAX_EVENT} bytes");
-                    return Err(WebError::NotMcp(problem));
+                    return Err(too_long());
                 }
                 Ok(if body.is_empty() { Body::Nothing } else { Body::Json(body) })
             }
@@ -211,6 +229,11 @@ impl Web {
     }
 
     fn events(&self, body: Incoming) -> Events {
+        Events::new(self.stream(body))
+    }
+
+    /// The pieces of a body as they come.
+    pub(crate) fn stream(&self, body: Incoming) -> BoxStream<'static, Result<Bytes, String>> {
         let masker = Arc::clone(&self.masker);
         let stream = stream::unfold(Some(body), move |body| {
             let masker = Arc::clone(&masker);
@@ -222,7 +245,7 @@ impl Web {
                 }
             }
         });
-        Events::new(stream.boxed())
+        stream.boxed()
     }
 
     /// The beginning of a body, and whether that is all of it.
@@ -296,6 +319,10 @@ impl fmt::Debug for Refusal {
         let Self { status, fault, body: _ } = self;
         f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
     }
+}
+
+pub(crate) fn too_long() -> WebError {
+    WebError::NotMcp(format!("an answer has more than {MAX_EVENT} bytes"))
 }
 
 fn redirected(status: u16, words: String) -> WebError {

@@ -158,7 +158,7 @@ impl CommandServer {
         let server = self.settings.name.clone();
         let reads = ticket.effect() == Effect::Read;
         match output.end {
-            End::Code(code) => Ok(Answer(answer(code, output))),
+            End::Code(code) => Ok(Answer::Whole(answer(code, output))),
             End::TimedOut => {
                 let limit = self.settings.timeout;
                 Err(CallError::TimedOut { server, limit, may_have_run: !reads })

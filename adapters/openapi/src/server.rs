@@ -96,7 +96,7 @@ impl OpenApiServer {
         }
         let hint =
             offered.means.lacking.as_deref().filter(|_| matches!(response.status, 401 | 403));
-        Ok(Answer(answer(operation, &response, &secrets, hint)))
+        Ok(Answer::Whole(answer(operation, &response, &secrets, hint)))
     }
 
     /// Sends a request with what the operation wants, and once more where a token is refused that
@@ -148,7 +148,7 @@ impl OpenApiServer {
         let reads = ticket.effect() == Effect::Read;
         match error {
             PlainError::Redirected { status, words } => {
-                Ok(Answer(refusal(status, &masked(&words, secrets), None)))
+                Ok(Answer::Whole(refusal(status, &masked(&words, secrets), None)))
             }
             PlainError::Lost(reason) if !reads => {
                 Err(CallError::OutcomeUnknown { server: self.settings.name.clone(), reason })

@@ -9,7 +9,7 @@ use capstan_hub::ports::{
 use capstan_hub::trace::{Ending, Side, Step, TraceContext, Tracer};
 use capstan_hub::{Answer, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_wire::Json;
+use capstan_wire::{Json, object};
 
 /// A server whose calls are watched, and which is told where in a trace it is called.
 pub struct Followed {
@@ -41,14 +41,20 @@ impl Followed {
             context: context.as_ref(),
         });
         let told = span.context().map(|context| ticket.told(&context));
-        let result = self.server.run(told.as_ref().unwrap_or(ticket), operator).await;
-        span.end(match &result {
-            Ok(answer) if answer.is_error() => Ending::ToolError,
-            Ok(_) => Ending::Answered,
-            Err(error) => Ending::failed(error),
-        });
+        let mut result = self.server.run(told.as_ref().unwrap_or(ticket), operator).await;
+        match &mut result {
+            Ok(Answer::Flowing(flow)) => flow.watched(move |ending| span.end(ending)),
+            Ok(Answer::Whole(result)) if is_error(result) => span.end(Ending::ToolError),
+            Ok(Answer::Whole(_)) => span.end(Ending::Answered),
+            Err(error) => span.end(Ending::failed(error)),
+        }
         result
     }
+}
+
+/// Whether the tool says that it failed.
+fn is_error(result: &Json) -> bool {
+    object::get(result, "isError").is_some_and(|json| json.as_bytes() == b"true")
 }
 
 impl Backend for Followed {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use capstan_model::{Caller, Kind, Target};
 use capstan_wire::{Json, compose, object};
 
+use crate::Flow;
 use crate::approvals::Memory;
 
 /// A request as a front received it. Nothing about it is checked yet.
@@ -36,8 +37,12 @@ pub enum Part {
 }
 
 /// What a server answered, before screening: the result, byte for byte.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer(pub Json);
+pub enum Answer {
+    /// All of it.
+    Whole(Json),
+    /// A large one that is still coming, for an operator who [wishes](crate::ports::Wishes) so.
+    Flowing(Box<Flow>),
+}
 
 /// A conversation with one client, for as long as its quota counts and its answers are remembered.
 #[derive(Debug)]
@@ -74,10 +79,9 @@ impl Call {
 
 // === impl Answer ===
 
-impl Answer {
-    /// Whether the tool says that it failed.
-    pub fn is_error(&self) -> bool {
-        object::get(&self.0, "isError").is_some_and(|json| json.as_bytes() == b"true")
+impl From<Json> for Answer {
+    fn from(result: Json) -> Self {
+        Self::Whole(result)
     }
 }
 

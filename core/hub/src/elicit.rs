@@ -30,6 +30,8 @@ pub struct Gate {
     open: Arc<OpenQuestions>,
     /// Whose questions go through.
     server: ServerName,
+    /// Whether a large answer may be delivered while it comes.
+    may_flow: bool,
 }
 
 /// Questions of servers that are open right now, by the peer that has to answer them.
@@ -53,6 +55,7 @@ impl Gate {
             limits: hub.limits,
             open: Arc::clone(&hub.open_questions),
             server: server.clone(),
+            may_flow: !hub.audit.withholds(),
         }
     }
 
@@ -144,7 +147,8 @@ impl Operator for Gate {
     fn wishes(&self) -> Wishes {
         let wishes = self.operator.wishes();
         // What may not be asked is answered here, and not handed out.
-        Wishes { input_required: wishes.input_required && !self.forbids(&self.server), ..wishes }
+        let input_required = wishes.input_required && !self.forbids(&self.server);
+        Wishes { input_required, flow: wishes.flow && self.may_flow, ..wishes }
     }
 
     fn party(&self) -> u64 {

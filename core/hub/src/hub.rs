@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::elicit::OpenQuestions;
-use crate::pipeline::{self, Attempt, Screened};
+use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
 use crate::told::{self, Explained};
 use crate::{Approvals, Call, Pins, Rates, Session};
@@ -89,6 +89,16 @@ impl Hub {
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
+        self.deliver(session, call, operator).await?.whole().await
+    }
+
+    /// The same; but a large answer may still be coming, where the operator wishes so.
+    pub async fn deliver(
+        &self,
+        session: &Session,
+        call: Call,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Delivery, CallError> {
         Attempt::at_once(self, &call).walk(session, call, operator).await
     }
 

@@ -1,7 +1,8 @@
 //! The road every call takes.
 //!
 //! A front builds a [`Call`] and hands it to [`Hub::call`]; nothing else in the workspace can
-//! reach a server. Read in this order: [`call`] is what comes in and goes out, [`ports`] are the
+//! reach a server. Read in this order: [`call`] is what comes in and goes out, [`flow`] what is
+//! still coming, [`ports`] are the
 //! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
 //! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
 //! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
@@ -13,6 +14,7 @@
 //! live in the crates that implement [`ports`].
 
 pub mod call;
+pub mod flow;
 pub mod ports;
 pub mod pipeline;
 pub mod entry;
@@ -33,8 +35,9 @@ pub use absent::Absent;
 pub use approvals::Approvals;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
+pub use flow::{Begun, Flow, Source};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
-pub use pipeline::{Admitted, Asks, Attempt, Screened, Shape, Ticket};
+pub use pipeline::{Admitted, Asks, Attempt, Delivery, Flowing, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
 pub use told::{Door, Explained, Told};

@@ -43,7 +43,7 @@ fn asking(questions: usize) -> (Server, Replies) {
                 kept.lock().unwrap().push((reply, start.elapsed()));
             };
             join_all((0..questions).map(|_| ask())).await;
-            Ok(Answer(json("{}")))
+            Ok(Answer::Whole(json("{}")))
         };
         run.boxed()
     };
@@ -222,7 +222,7 @@ async fn what_a_server_tells_about_its_work_reaches_the_operator() {
     };
     let runs = move |_, operator: Arc<dyn Operator>| {
         operator.notice(notice());
-        ready(Ok(Answer(json("{}")))).boxed()
+        ready(Ok(Answer::Whole(json("{}")))).boxed()
     };
     let server = Server { runs: Box::new(runs), ..Server::new("files", &["ask"]) };
     let world = World::new(vec![server], policy(&[], &[], &["*"]));

@@ -102,7 +102,7 @@ fn says(approval: Approval) -> Person {
 }
 
 fn answering(answer: &'static str) -> Server {
-    let runs = move |_, _| ready(Ok(Answer(json(answer)))).boxed();
+    let runs = move |_, _| ready(Ok(Answer::Whole(json(answer)))).boxed();
     Server { runs: Box::new(runs), ..files() }
 }
 
@@ -161,7 +161,7 @@ async fn an_allowed_call_reaches_the_server_and_its_answer_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn an_entry_says_who_called_when_and_how_long_it_took() {
     let runs = |_, _| {
-        let answer = Ok(Answer(json("{}")));
+        let answer = Ok(Answer::Whole(json("{}")));
         tokio::time::sleep(Duration::from_secs(3)).map(|()| answer).boxed()
     };
     let scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });
@@ -302,7 +302,7 @@ async fn the_call_after_the_last_of_the_quota_is_blocked_and_refusals_do_not_cou
 #[tokio::test]
 async fn a_server_that_was_not_reached_is_tried_twice_at_most_and_the_second_try_is_free() {
     let runs = |count: usize, _| {
-        let answer = if count == 2 { Ok(Answer(json("{}"))) } else { Err(unreachable()) };
+        let answer = if count == 2 { Ok(Answer::Whole(json("{}"))) } else { Err(unreachable()) };
         ready(answer).boxed()
     };
     let mut scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });

@@ -6,8 +6,8 @@
 //!
 //! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
 //! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
-//! object or replaces a member without touching the rest, [`mod@line`] keeps a message on one line,
-//! [`duplicate`] refuses objects that two readers could read differently, and [`protocol`] has the
+//! object or replaces a member without touching the rest, [`walk`] follows a reply that is still coming,
+//! [`mod@line`] keeps a message on one line, [`duplicate`] refuses objects that two readers could read differently, and [`protocol`] has the
 //! words of MCP.
 //!
 //! **Invariant:** pure. No I/O, no clock, no async.
@@ -17,6 +17,7 @@ pub mod envelope;
 pub mod compose;
 pub mod object;
 mod scan;
+pub mod walk;
 pub mod line;
 pub mod duplicate;
 pub mod protocol;
@@ -24,3 +25,4 @@ pub mod protocol;
 pub use duplicate::DuplicateKey;
 pub use envelope::{EnvelopeError, Message, Reply, RequestId, RpcError};
 pub use json::{BadJson, Json};
+pub use walk::{NoReply, Noted, Walk};

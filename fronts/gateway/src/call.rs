@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::client::{Client, View};
 use crate::coming::{Coming, INPUT_REQUIRED, input_required};
+use crate::delivering::{self, Done, Form, Words, missing};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
@@ -33,6 +34,7 @@ struct Way {
     call: Option<String>,
     /// What a client of 2025-11-25 says that wants a task.
     task: Option<Json>,
+    form: Form,
 }
 
 /// Takes a call.
@@ -41,7 +43,7 @@ pub(crate) fn call(
     client: &Arc<Client>,
     id: RequestId,
     kind: Kind,
-    params: Option<Json>,
+    (params, form): (Option<Json>, Form),
 ) -> Exchange {
     let mut params = params.unwrap_or_else(Json::empty_object);
     let [name, state, responses, mut task] =
@@ -69,6 +71,8 @@ pub(crate) fn call(
         params,
         part: Part::First,
         call,
+        // What may become a task is looked at as a whole.
+        form: if task.is_some() { Form::Whole } else { form },
         task,
     };
     match (way.call.clone(), state) {
@@ -140,13 +144,14 @@ impl Way {
         let (events, coming_out) = mpsc::channel(EVENTS);
         let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
+        let operator = operator.taking(self.form);
         operator.goes_on(self.part);
         if self.task.is_some() {
             operator.wants_task();
         }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        let task = Task(tokio::spawn(self.run(operator)));
+        let task = Task::new(self.run(operator));
         let exchange = Exchange::running(id, &client, coming_out, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -154,7 +159,7 @@ impl Way {
         }
     }
 
-    async fn run(mut self, operator: Arc<ClientOperator>) -> Result<Payload, Fault> {
+    async fn run(mut self, operator: Arc<ClientOperator>) -> Result<Done, Fault> {
         let mut params = self.params_for_server();
         // The road puts another name into large params; nobody needs both.
         self.params = Json::empty_object();
@@ -176,7 +181,7 @@ impl Way {
             if let Some(search) = search {
                 drop(search.end(Err(unknown.clone())).await);
             }
-            return self.fail(&unknown, &operator);
+            return self.fail(&unknown, &operator).map(Done::Payload);
         };
         if let Some(span) = &mut span
             && let Some(id) = hub.ids_of(&target).next()
@@ -187,19 +192,15 @@ impl Way {
         let session = Arc::clone(&self.client.session);
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(&operator);
-        let result = match search {
-            Some(search) => search.call(&session, call, person).await,
-            None => hub.call(&session, call, person).await,
+        let delivered = match search {
+            Some(search) => search.deliver(&session, call, person).await,
+            None => hub.deliver(&session, call, person).await,
         };
-        counted.end(&result);
-        end(span, || match &result {
-            Ok(screened) if screened.is_error() => Ending::ToolError,
-            Ok(_) => Ending::Answered,
-            Err(error) => Ending::failed(error),
-        });
-        match result {
-            Ok(screened) => self.deliver(&screened, &operator),
-            Err(error) => self.fail(&error, &operator),
+        let words = if self.call.is_some() { Words::Modern } else { Words::Legacy };
+        match delivering::begin(delivered, (self.kind, words), counted, span).await {
+            Ok(coming) => Ok(Done::Coming(Box::new(coming))),
+            Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
+            Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
         }
     }
 
@@ -325,15 +326,7 @@ fn end(span: Option<Box<dyn Span>>, ending: impl FnOnce() -> Ending) {
 
 /// A result with what modern clients expect of every one; nothing that is there is touched.
 fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
-    let mut before = String::new();
-    if shape.result_type.is_none() {
-        before.push_str(r#""resultType":"complete""#);
-    }
-    if kind == Kind::Resource && !shape.has_ttl {
-        let comma = if before.is_empty() { "" } else { "," };
-        before.push_str(comma);
-        before.push_str(r#""ttlMs":0,"cacheScope":"private""#);
-    }
+    let before = missing(shape, kind);
     let bytes = result.bytes();
     let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
     let (Some(rest), false) = (rest, before.is_empty()) else {

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::coming::Coming;
+use crate::delivering::{Delivering, Done};
 use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
 use crate::park::Parked;
@@ -43,6 +44,14 @@ pub enum Out {
     Answer(Answer),
 }
 
+/// The same, for somebody who takes a large answer while it comes.
+pub enum Next {
+    /// A message, or all of the answer.
+    Out(Out),
+    /// The answer, which is still coming.
+    Coming(Box<Delivering>),
+}
+
 /// The answer to a request, in pieces so that a large result is not copied.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -62,7 +71,7 @@ pub(crate) struct Payload {
 }
 
 /// A task that ends when nobody waits for it any more.
-pub(crate) struct Task(pub(crate) JoinHandle<Result<Payload, Fault>>);
+pub(crate) struct Task(pub(crate) JoinHandle<Result<Done, Fault>>);
 
 // === impl Exchange ===
 
@@ -97,7 +106,7 @@ impl Exchange {
         work: impl Future<Output = Result<Payload, Fault>> + Send + 'static,
     ) -> Self {
         let (_, events) = mpsc::channel(1);
-        Self::running(id, client, events, Task(tokio::spawn(work)))
+        Self::running(id, client, events, Task::new(work))
     }
 
     /// The same, for a call that may have to wait for its client to come back.
@@ -108,31 +117,49 @@ impl Exchange {
 
     /// What comes next; `None` after the answer.
     pub async fn next(&mut self) -> Option<Out> {
+        match self.next_coming().await? {
+            Next::Out(out) => Some(out),
+            Next::Coming(coming) => Some(Out::Answer(match coming.whole().await {
+                Ok(whole) => Answer::whole(whole),
+                Err(error) => {
+                    Answer::fault(Some(&self.id), &Fault::new(INTERNAL, error.to_string()))
+                }
+            })),
+        }
+    }
+
+    /// The same; but a large answer may still be coming, where that was asked for.
+    pub async fn next_coming(&mut self) -> Option<Next> {
         let Work::Running { events, task, said } = &mut self.work else {
             let Work::Ready(answer) = &mut self.work else { return None };
-            return answer.take().map(Out::Answer);
+            return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
         };
         if let Some(message) = said.pop_front() {
-            return Some(Out::Message(message));
+            return Some(Next::Out(Out::Message(message)));
         }
         let result = tokio::select! {
             biased;
             // Everything that was said before the answer comes before it.
             Some(event) = events.recv() => match event {
-                Event::Message(message) => return Some(Out::Message(message)),
-                Event::Question(question) => return self.ask(question).await,
+                Event::Message(message) => return Some(Next::Out(Out::Message(message))),
+                Event::Question(question) => return self.ask(question).await.map(Next::Out),
             },
             result = &mut task.0 => result,
         };
         self.done();
         self.work = Work::Ready(None);
         let result = match result {
-            Ok(result) => result,
+            Ok(Ok(Done::Coming(coming))) => {
+                let head = start(Some(&self.id), br#","result":"#).freeze();
+                return Some(Next::Coming(Box::new(coming.after(head))));
+            }
+            Ok(Ok(Done::Payload(payload))) => Ok(payload),
+            Ok(Err(fault)) => Err(fault),
             // Whoever cancels expects no answer.
             Err(error) if error.is_cancelled() => return None,
             Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
         };
-        Some(Out::Answer(Answer::of(&self.id, result)))
+        Some(Next::Out(Out::Answer(Answer::of(&self.id, result))))
     }
 
     /// Asks a modern client, together with whatever else is asked at the same moment.
@@ -202,6 +229,11 @@ impl Answer {
         }
     }
 
+    /// One that is put together already.
+    fn whole(body: Bytes) -> Self {
+        Self { head: Bytes::new(), body, tail: Bytes::new(), error: None }
+    }
+
     pub(crate) fn result(id: &RequestId, result: &Json) -> Self {
         Self::of(id, Ok(Payload::from(result.clone())))
     }
@@ -254,6 +286,14 @@ impl From<Json> for Payload {
 }
 
 // === impl Task ===
+
+impl Task {
+    pub(crate) fn new<T: Into<Done>>(
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Self {
+        Self(tokio::spawn(async { work.await.map(Into::into) }))
+    }
+}
 
 impl Drop for Task {
     fn drop(&mut self) {

@@ -17,6 +17,7 @@ use crate::call;
 use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
 use crate::conversations::{Conversations, Whose};
+use crate::delivering::Form;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
@@ -151,6 +152,27 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
+        self.take(client, id, method, (params, Form::Whole))
+    }
+
+    /// The same, for somebody who takes a large answer while it comes.
+    pub fn request_coming(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        self.take(client, id, method, (params, Form::Coming))
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        (params, form): (Option<Json>, Form),
+    ) -> Exchange {
         if *self.stopped.borrow() {
             return Exchange::fault(
                 id,
@@ -161,9 +183,9 @@ impl Gateway {
             self.heed_level(client, params.as_ref());
         }
         match method {
-            "tools/call" => call::call(self, client, id, Kind::Tool, params),
-            "resources/read" => call::call(self, client, id, Kind::Resource, params),
-            "prompts/get" => call::call(self, client, id, Kind::Prompt, params),
+            "tools/call" => call::call(self, client, id, Kind::Tool, (params, form)),
+            "resources/read" => call::call(self, client, id, Kind::Resource, (params, form)),
+            "prompts/get" => call::call(self, client, id, Kind::Prompt, (params, form)),
             "tools/list" => self.listed(client, id, Listing::Tools, params),
             "prompts/list" => self.listed(client, id, Listing::Prompts, params),
             "resources/list" => self.listed(client, id, Listing::Resources, params),

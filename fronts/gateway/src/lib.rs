@@ -36,6 +36,7 @@ mod lists;
 mod changes;
 mod coming;
 mod call;
+mod delivering;
 mod errand;
 mod task;
 mod watch;
@@ -47,7 +48,8 @@ pub mod http;
 pub mod stdio;
 
 pub use client::{Client, Party, View};
-pub use exchange::{Answer, Exchange, Out};
+pub use delivering::{Cut, Delivering};
+pub use exchange::{Answer, Exchange, Next, Out};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use revision::Revision;

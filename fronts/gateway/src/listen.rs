@@ -109,7 +109,7 @@ impl Gateway {
         };
         let gateway = Arc::clone(self);
         let task = async move { gateway.run_listen(listener, filter, events).await };
-        Exchange::running(id, client, coming_out, Task(tokio::spawn(task)))
+        Exchange::running(id, client, coming_out, Task::new(task))
     }
 
     async fn run_listen(

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use capstan_hub::{Hub, Screened};
-use capstan_model::{CallError, ErrorCode};
+use capstan_hub::Hub;
+use capstan_hub::trace::Ending;
+use capstan_model::ErrorCode;
 
 /// Upper ends of the buckets of the latency histogram, in seconds.
 const BUCKETS: [(f64, Duration); 10] = [
@@ -171,13 +172,12 @@ impl Metrics {
 // === impl Counted ===
 
 impl Counted {
-    pub(crate) fn end(mut self, result: &Result<Screened, CallError>) {
+    pub(crate) fn end(mut self, ending: Ending) {
         self.ended = true;
-        let count = match result {
-            Ok(screened) if screened.is_error() => &self.counts.tool_errors,
-            Ok(_) => &self.counts.answered,
-            Err(error) => {
-                let code = error.code();
+        let count = match ending {
+            Ending::ToolError => &self.counts.tool_errors,
+            Ending::Answered => &self.counts.answered,
+            Ending::Failed { code, .. } => {
                 let found =
                     CODES.iter().zip(&self.counts.failed).find(|(other, _)| **other == code);
                 found.map_or(&self.counts.abandoned, |(_, count)| count)

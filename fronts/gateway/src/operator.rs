@@ -19,6 +19,7 @@ use tracing::debug;
 
 use crate::approve;
 use crate::client::{Client, Level};
+use crate::delivering::Form;
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
 use crate::tasks::Tasks;
@@ -36,6 +37,8 @@ pub(crate) struct ClientOperator {
     approved: AtomicBool,
     /// The task that the call becomes, where that is wanted.
     later: OnceLock<Later>,
+    /// Whether its answer is sent whole: behind something else it is one event of many.
+    whole: AtomicBool,
 }
 
 /// What a call has around it.
@@ -102,7 +105,8 @@ impl ClientOperator {
     ) -> Self {
         let hearing = Mutex::new(Hearing::of(&client, params));
         let (approved, later) = (AtomicBool::new(false), OnceLock::new());
-        Self { client, events, hearing, around, approved, later }
+        let whole = AtomicBool::new(true);
+        Self { client, events, hearing, around, approved, later, whole }
     }
 
     /// The client wants a task: it hears of the call for as long as there is one.
@@ -116,6 +120,11 @@ impl ClientOperator {
         if let (Some(Later(later)), Some(id)) = (self.later.get(), id) {
             later.get_or_init(|| id);
         }
+    }
+
+    /// The same, taking its answer in this form.
+    pub(crate) fn taking(self, form: Form) -> Self {
+        Self { whole: AtomicBool::new(form == Form::Whole), ..self }
     }
 
     /// The client has come back with another part of the call.
@@ -145,6 +154,7 @@ impl ClientOperator {
     }
 
     fn tell(&self, method: &str, params: &Json) {
+        self.whole.store(true, Ordering::Relaxed);
         let message = compose::notification(method, Some(params)).into();
         match self.events.try_send(Event::Message(message)) {
             Ok(()) => {}
@@ -170,6 +180,7 @@ impl ClientOperator {
 
     /// Asks the client, in the way of its revision.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        self.whole.store(true, Ordering::Relaxed);
         if self.client.revision.is_modern() {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
@@ -301,7 +312,8 @@ impl Operator for ClientOperator {
 
     fn wishes(&self) -> Wishes {
         let progress = self.hearing().token.is_some();
-        Wishes { progress, input_required: self.client.revision.is_modern() }
+        let flow = !self.whole.load(Ordering::Relaxed);
+        Wishes { progress, input_required: self.client.revision.is_modern(), flow }
     }
 
     fn party(&self) -> u64 {

@@ -64,7 +64,7 @@ impl Gateway {
             };
             result.map(Payload::from)
         };
-        Some(Exchange::running(id.clone(), client, coming_out, Task(tokio::spawn(work))))
+        Some(Exchange::running(id.clone(), client, coming_out, Task::new(work)))
     }
 
     async fn one_task(

@@ -1,17 +1,20 @@
 //! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
 //!
 //! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
-//! again, [`mirror`] repeats arguments in headers, [`trace`] the place in a trace.
+//! again, [`rest`] is what is left of a large reply, [`mirror`] repeats arguments in headers, [`trace`] the place in a trace.
 
 mod streams;
+mod rest;
 mod mirror;
 mod trace;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_hub::Flow;
 use capstan_hub::ports::{BoxFuture, Item};
 use capstan_wire::{Json, Message, Reply, compose, object, protocol};
 use futures::FutureExt;
@@ -23,12 +26,14 @@ use tokio::time::timeout;
 use tracing::{Instrument, debug, warn};
 
 use self::mirror::{Mirror, encode};
-use crate::channel::{Channel, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError, Said};
 use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::pieces::Pieces;
-use crate::web::{Body, Came, Order, Refusal, WebError};
+use crate::reach::Incoming;
+use crate::session::MayRun;
+use crate::web::{Body, Came, Order, Refusal, Takes, WebError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -120,8 +125,36 @@ impl Channel for HttpChannel {
     }
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
-        let exchange = self.http.exchange(request.id, request.method, request.params);
-        self.http.link.ask(request, exchange).boxed()
+        let (id, http) = (request.id, &self.http);
+        let sending = http.exchange(id, request.method, request.params, Takes::Whole);
+        let exchange = async move {
+            match sending.await? {
+                None => {}
+                Some((came, rest)) => http.take_rest(id, came, rest).await?,
+            }
+            Ok(None::<Infallible>)
+        };
+        http.link.ask(request, exchange).map(|said| said.map(Reply::from)).boxed()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: Request<'a>,
+        may_run: MayRun,
+    ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
+        let (id, limit, http) = (request.id, request.limit, &self.http);
+        let operator = request.operator.clone();
+        let sending = http.exchange(id, request.method, request.params, Takes::Coming);
+        let exchange = async move {
+            let Some((came, rest)) = sending.await? else { return Ok(None) };
+            // Asked now: meanwhile something may have been said to it, and behind that it takes
+            // an answer whole.
+            if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
+                return http.begin(id, (may_run, limit), came, rest).await;
+            }
+            http.take_rest(id, came, rest).await.map(|()| None)
+        };
+        http.link.ask(request, exchange).boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
@@ -185,37 +218,44 @@ impl Http {
         self.agreed().revision.as_ref().is_some_and(|revision| revision == protocol::MODERN)
     }
 
-    /// Sends a request and sees to it that its reply reaches whoever waits for it.
+    /// Sends a request and sees to it that its reply reaches whoever waits for it; but gives the
+    /// beginning and the rest of a large one where that is taken.
     async fn exchange(
         self: &Arc<Self>,
         id: u64,
         method: &str,
         params: &Json,
-    ) -> Result<(), RequestError> {
+        takes: Takes,
+    ) -> Result<Option<(Vec<Bytes>, Incoming)>, RequestError> {
         let line = Pieces::request(id, method, params);
         self.link.log_pieces(&line);
         let headers = self.headers(method, params);
         let in_session = headers.contains_key(SESSION);
-        let came = match self.link.web.send(self.order(headers, line)).await {
+        let came = match self.link.web.receive(self.order(headers, line), takes).await {
             Ok(came) => came,
             Err(WebError::Refused(refusal)) if in_session && is_session_lost(&refusal) => {
                 let reason = "its session has ended".to_owned();
                 self.link.lose(Fault::Unreachable(reason.clone()));
                 return Err(RequestError::NotSent(reason));
             }
-            Err(WebError::Refused(refusal)) => return self.refused(id, method, refusal),
+            Err(WebError::Refused(refusal)) => {
+                return self.refused(id, method, refusal).map(|()| None);
+            }
             Err(error) => return Err(self.link.failed(error)),
         };
         if method == "initialize" {
             self.agreed().session = came.headers.get(SESSION).cloned();
         }
         match came.body {
-            Body::Json(body) => self.take_reply(id, &body).await,
-            Body::Events(events) => self.follow(id, events).await,
+            Body::Json(body) => self.take_reply(id, &body).await?,
+            Body::Large(came, rest) => return Ok(Some((came, rest))),
+            Body::Events(events) => self.follow(id, events).await?,
             Body::Nothing => {
-                Err(RequestError::Refused(Fault::NotMcp("a request got no answer".to_owned())))
+                let problem = "a request got no answer".to_owned();
+                return Err(RequestError::Refused(Fault::NotMcp(problem)));
             }
         }
+        Ok(None)
     }
 
     fn order(&self, headers: HeaderMap, body: Pieces) -> Order {

@@ -131,7 +131,7 @@ impl Http {
         match self.link.web.send(order).await {
             Ok(came) => match came.body {
                 Body::Events(events) => Ok(events),
-                Body::Json(_) | Body::Nothing => Err(Closed::ForGood),
+                Body::Json(_) | Body::Large(..) | Body::Nothing => Err(Closed::ForGood),
             },
             Err(WebError::NotSent(_) | WebError::Lost(_)) => Err(Closed::ForNow),
             Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),

@@ -342,7 +342,7 @@ impl Operator for Modern {
     }
 
     fn wishes(&self) -> capstan_hub::ports::Wishes {
-        capstan_hub::ports::Wishes { progress: false, input_required: true }
+        capstan_hub::ports::Wishes { progress: false, input_required: true, flow: false }
     }
 
     fn notice(&self, _: Notice) {}

@@ -8,5 +8,6 @@ mod legacy;
 mod modern;
 mod older;
 mod streams;
+mod large;
 mod faults;
 mod redirects;

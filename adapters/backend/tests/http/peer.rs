@@ -53,6 +53,8 @@ pub(crate) struct Answer {
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(String),
+    /// The same, cut wherever.
+    Raw(Vec<u8>),
     Wait(Duration),
     /// Goes on when somebody says so.
     Until(Arc<Notify>),
@@ -247,9 +249,9 @@ async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Seen> {
     Some(Seen { verb, path, headers, body, connection: 0, before: 0 })
 }
 
-async fn send(stream: &mut (impl AsyncWrite + Unpin), text: &str) -> Option<()> {
-    let chunk = format!("{:x}\r\n{text}\r\n", text.len());
-    stream.write_all(chunk.as_bytes()).await.ok()?;
+async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> Option<()> {
+    let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+    stream.write_all(&chunk).await.ok()?;
     stream.flush().await.ok()
 }
 
@@ -274,11 +276,12 @@ async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: Answe
 /// Takes one step; `None` when the connection is over.
 async fn take(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), step: Step) -> Option<()> {
     match step {
-        Step::Send(text) => send(stream, &text).await,
+        Step::Send(text) => send(stream, text.as_bytes()).await,
+        Step::Raw(bytes) => send(stream, &bytes).await,
         Step::Feed(feed) => {
             let mut feed = feed.lock().unwrap().take()?;
             while let Some(text) = feed.recv().await {
-                send(stream, &text).await?;
+                send(stream, text.as_bytes()).await?;
             }
             Some(())
         }

@@ -19,6 +19,7 @@ use futures::FutureExt;
 use futures::future::ready;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::peer::{Answer, Peer, Seen};
@@ -32,6 +33,7 @@ pub(crate) struct Scene {
     pub(crate) server: Arc<Server>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) person: Arc<Person>,
+    pub(crate) log: Arc<Log>,
 }
 
 /// An operator who gives one answer to all questions.
@@ -40,7 +42,8 @@ pub(crate) struct Person {
     seen: Mutex<Vec<String>>,
 }
 
-struct Log;
+/// An audit log that keeps everything.
+pub(crate) struct Log(pub(crate) watch::Sender<Vec<Entry>>);
 
 struct Time(Instant);
 
@@ -119,10 +122,11 @@ impl Scene {
 
     pub(crate) fn with_reply(settings: HttpSettings, reply: Reply) -> Self {
         let server = Arc::new(Server::new(settings));
+        let log = Arc::new(Log(watch::Sender::default()));
         let hub = Hub {
             backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
             policy: Arc::new(all_allowed()),
-            audit: Arc::new(Log),
+            audit: Arc::clone(&log) as Arc<dyn AuditLog>,
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             rates: capstan_hub::Rates::default(),
@@ -133,7 +137,7 @@ impl Scene {
             changes: Arc::default(),
         };
         let person = Arc::new(Person { reply, seen: Mutex::default() });
-        Self { server, hub: Arc::new(hub), person }
+        Self { server, hub: Arc::new(hub), person, log }
     }
 
     /// Calls a tool; its answer as text, or the code and the words of the error.
@@ -215,7 +219,9 @@ impl Operator for Person {
 // === impl Log, Time ===
 
 impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
+    fn record(&self, entry: Entry) {
+        self.0.send_modify(|entries| entries.push(entry));
+    }
 }
 
 impl Clock for Time {

@@ -236,7 +236,7 @@ impl Backend for Files {
         _: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         self.sent.lock().unwrap().push(ticket.params().to_string());
-        Box::pin(async { self.result.clone().map(|text| Answer(json(text))) })
+        Box::pin(async { self.result.clone().map(|text| Answer::Whole(json(text))) })
     }
 
     fn stderr(&self) -> Vec<String> {

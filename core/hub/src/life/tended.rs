@@ -1,6 +1,7 @@
 //! A server in care: listed from what is remembered, started when it is needed, stopped when it is
 //! not.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -16,12 +17,12 @@ use super::idle::IdleRule;
 use super::manifest::Manifest;
 use super::memory::{Memory, News};
 use super::tender::{Tender, lock};
-use crate::Answer;
 use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 use crate::ports::{
     About, Backend, BoxFuture, Errand, Footprint, Item, Listener, Listing, Operator, Pace,
 };
+use crate::{Answer, Flow};
 
 /// How a server is to be tended.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub struct Tended {
 }
 
 /// Somebody needs the server, as long as this is there.
-struct Need<'a>(&'a Tended);
+struct Need<T: Deref<Target = Tended>>(T);
 
 // === impl Tended ===
 
@@ -94,9 +95,17 @@ impl Tended {
         self.terms.idle.timeout(self.tender.calls_per_hour(self.name()))
     }
 
-    fn need(&self) -> Need<'_> {
+    fn need(&self) -> Need<&Self> {
         lock(&self.holds).begin(self.tender.now());
         Need(self)
+    }
+
+    /// The same, for as long as an answer comes.
+    fn need_on(&self, flow: &mut Flow) {
+        let Some(tended) = self.me.upgrade() else { return };
+        lock(&self.holds).begin(self.tender.now());
+        let need = Need(tended);
+        flow.watched(move |_| drop(need));
     }
 
     fn remembered(&self, listing: Listing) -> Option<Arc<[Item]>> {
@@ -268,10 +277,17 @@ impl Backend for Tended {
         async move {
             let _need = self.need();
             self.tender.called(self.name());
-            let result = self.server.run(ticket, operator).await;
-            if let Ok(answer) = &result {
-                lock(&self.holds).answered(&answer.0, self.tender.now());
-                self.compare();
+            let mut result = self.server.run(ticket, operator).await;
+            match &mut result {
+                Ok(Answer::Whole(answer)) => {
+                    lock(&self.holds).answered(answer, self.tender.now());
+                    self.compare();
+                }
+                Ok(Answer::Flowing(flow)) => {
+                    self.need_on(flow);
+                    self.compare();
+                }
+                Err(_) => {}
             }
             result
         }
@@ -348,7 +364,7 @@ impl Backend for Tended {
 
 // === impl Need ===
 
-impl Drop for Need<'_> {
+impl<T: Deref<Target = Tended>> Drop for Need<T> {
     fn drop(&mut self) {
         lock(&self.0.holds).end(self.0.tender.now());
         *lock(&self.0.silent) = None;

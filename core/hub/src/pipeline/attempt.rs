@@ -6,7 +6,8 @@ use capstan_model::{CallError, ItemId};
 
 use super::errand::{self, Admitted, Asks};
 use super::record::Record;
-use super::{Screened, walk};
+use super::screen::Passed;
+use super::{Delivery, Flowing, Screened, walk};
 use crate::hub::Hub;
 use crate::ports::{Operator, Settling, Unwritten};
 use crate::{Call, Outcome, Session};
@@ -38,13 +39,24 @@ impl<'a> Attempt<'a> {
         Self { hub, record: Record::open(hub, call) }
     }
 
-    /// Takes the call down the whole road.
+    /// Takes the call down the whole road and waits for all of its answer.
     pub async fn call(
-        mut self,
+        self,
         session: &Session,
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
+        self.deliver(session, call, operator).await?.whole().await
+    }
+
+    /// Takes the call down the whole road. A large answer may still be coming, where the operator
+    /// wishes so.
+    pub async fn deliver(
+        mut self,
+        session: &Session,
+        call: Call,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Delivery, CallError> {
         self.record.asked(&call);
         self.walk(session, call, operator).await
     }
@@ -54,10 +66,17 @@ impl<'a> Attempt<'a> {
         session: &Session,
         call: Call,
         operator: Arc<dyn Operator>,
-    ) -> Result<Screened, CallError> {
-        let result = walk(self.hub, session, call, operator, &mut self.record).await;
+    ) -> Result<Delivery, CallError> {
+        let result = match walk(self.hub, session, call, operator, &mut self.record).await {
+            Ok(Passed::Flowing(stream)) => {
+                let flowing = Flowing::new(stream, self.record.keep());
+                return Ok(Delivery::Flowing(Box::new(flowing)));
+            }
+            Ok(Passed::Whole(screened)) => Ok(screened),
+            Err(error) => Err(error),
+        };
         let settling = self.record.close(&result);
-        settled(settling, result).await
+        settled(settling, result.map(Delivery::Whole)).await
     }
 
     /// Notes which item is meant, where the front has to look for it.

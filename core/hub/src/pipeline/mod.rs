@@ -23,6 +23,7 @@ mod confirm;
 mod admit;
 mod send;
 mod screen;
+mod flowing;
 
 mod attempt;
 mod errand;
@@ -34,6 +35,7 @@ pub(crate) use resolve::nearest;
 pub use admit::Ticket;
 pub use attempt::Attempt;
 pub use errand::{Admitted, Asks};
+pub use flowing::{Delivery, Flowing};
 pub use screen::{Screened, Shape};
 
 use std::sync::Arc;
@@ -46,6 +48,7 @@ use crate::told::{Explained, Told};
 use crate::{Call, Session};
 use record::Record;
 use resolve::Resolved;
+use screen::Passed;
 
 /// Takes `call` down the whole road.
 async fn walk(
@@ -54,7 +57,7 @@ async fn walk(
     call: Call,
     operator: Arc<dyn Operator>,
     record: &mut Record<'_>,
-) -> Result<Screened, CallError> {
+) -> Result<Passed, CallError> {
     let resolved = resolve::resolve(hub, call, record).await?;
     let permitted = permit::permit(hub, resolved, record)?;
     let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Screened;
 use crate::hub::Hub;
-use crate::ports::Settling;
+use crate::ports::{AuditLog, Clock, Settling};
 use crate::{Call, Entry, Ground, Keep, Outcome};
 
 /// An audit entry that is still open.
@@ -18,6 +18,14 @@ use crate::{Call, Entry, Ground, Keep, Outcome};
 /// disconnects and the future running the call is dropped with it.
 pub(super) struct Record<'a> {
     hub: &'a Hub,
+    opened: Duration,
+    entry: Option<Entry>,
+}
+
+/// An audit entry that is open for as long as an answer comes.
+pub(super) struct Kept {
+    audit: Arc<dyn AuditLog>,
+    clock: Arc<dyn Clock>,
     opened: Duration,
     entry: Option<Entry>,
 }
@@ -96,6 +104,12 @@ impl<'a> Record<'a> {
         self.hub.audit.settle(Entry { outcome, duration, answer_bytes, ..entry })
     }
 
+    /// Keeps the entry open while the answer comes.
+    pub(super) fn keep(mut self) -> Kept {
+        let (audit, clock) = (Arc::clone(&self.hub.audit), Arc::clone(&self.hub.clock));
+        Kept { audit, clock, opened: self.opened, entry: self.entry.take() }
+    }
+
     fn duration(&self) -> Duration {
         self.hub.clock.monotonic().saturating_sub(self.opened)
     }
@@ -139,6 +153,33 @@ impl Drop for Record<'_> {
         if let Some(mut entry) = self.entry.take() {
             entry.duration = self.duration();
             self.hub.audit.record(entry);
+        }
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// So much more of the answer was given out.
+    pub(super) fn add(&mut self, bytes: usize) {
+        if let Some(entry) = &mut self.entry {
+            entry.answer_bytes += bytes;
+        }
+    }
+
+    /// The answer has ended.
+    pub(super) fn end(mut self, outcome: Outcome) {
+        if let Some(entry) = &mut self.entry {
+            entry.outcome = outcome;
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(mut entry) = self.entry.take() {
+            entry.duration = self.clock.monotonic().saturating_sub(self.opened);
+            self.audit.record(entry);
         }
     }
 }

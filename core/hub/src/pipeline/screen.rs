@@ -1,9 +1,10 @@
 //! Step 6: is the answer fit to be delivered?
 
 use capstan_model::{CallError, ServerName};
-use capstan_wire::{Json, object};
+use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
+use super::flowing::Stream;
 use crate::Answer;
 
 /// An answer that may be delivered; the only thing a front ever receives.
@@ -11,8 +12,15 @@ use crate::Answer;
 pub struct Screened {
     /// Who answered.
     server: ServerName,
-    answer: Answer,
+    result: Json,
     shape: Shape,
+}
+
+/// What may be delivered.
+pub(super) enum Passed {
+    Whole(Screened),
+    /// It is screened while it comes.
+    Flowing(Stream),
 }
 
 /// What a result is, told by a look at its members.
@@ -28,26 +36,52 @@ pub struct Shape {
     pub has_ttl: bool,
 }
 
-pub(super) fn screen(limit: usize, ticket: &Ticket, answer: Answer) -> Result<Screened, CallError> {
-    let size = answer.0.len();
-    if size > limit {
-        let item = ticket.id().to_string();
-        return Err(CallError::AnswerTooLarge { item, size, limit });
+pub(super) fn screen(limit: usize, ticket: &Ticket, answer: Answer) -> Result<Passed, CallError> {
+    match answer {
+        Answer::Whole(result) => {
+            check_size(limit, || ticket.id().to_string(), result.len())?;
+            Ok(Passed::Whole(Screened::new(ticket.id().server.clone(), result)))
+        }
+        Answer::Flowing(flow) => Ok(Passed::Flowing(Stream::new(limit, ticket.id(), flow))),
     }
-    let shape = Shape::of(&answer.0);
-    Ok(Screened { server: ticket.id().server.clone(), answer, shape })
+}
+
+/// Whether an answer of that size may be delivered.
+pub(super) fn check_size(
+    limit: usize,
+    item: impl FnOnce() -> String,
+    size: usize,
+) -> Result<(), CallError> {
+    if size > limit {
+        return Err(CallError::AnswerTooLarge { item: item(), size, limit });
+    }
+    Ok(())
 }
 
 // === impl Shape ===
 
 impl Shape {
+    /// The members that are looked at.
+    pub(crate) const KEYS: [&str; 4] = ["isError", "resultType", "structuredContent", "ttlMs"];
+
     fn of(result: &Json) -> Self {
-        let keys = ["isError", "resultType", "structuredContent", "ttlMs"];
-        let [is_error, result_type, structure, ttl] = object::peek(result, keys);
+        let [is_error, result_type, structure, ttl] = object::peek(result, Self::KEYS);
         Self {
             is_error: is_error.is_some_and(|json| json.as_bytes() == b"true"),
             result_type: result_type.and_then(|json| json.read().ok()),
             odd_structure: structure.is_some_and(|json| !json.as_bytes().starts_with(b"{")),
+            has_ttl: ttl.is_some(),
+        }
+    }
+
+    /// The same, by a walk over a result.
+    pub(crate) fn walked(walk: &Walk) -> Self {
+        let [is_error, result_type, structure, ttl] = Self::KEYS.map(|key| walk.noted(key));
+        let value = |noted: Option<&Noted>| noted.and_then(|noted| noted.value.clone());
+        Self {
+            is_error: value(is_error).is_some_and(|json| json.as_bytes() == b"true"),
+            result_type: value(result_type).and_then(|json| json.read().ok()),
+            odd_structure: structure.is_some_and(|noted| noted.first != b'{'),
             has_ttl: ttl.is_some(),
         }
     }
@@ -56,9 +90,14 @@ impl Shape {
 // === impl Screened ===
 
 impl Screened {
+    pub(super) fn new(server: ServerName, result: Json) -> Self {
+        let shape = Shape::of(&result);
+        Self { server, result, shape }
+    }
+
     /// The result, byte for byte as the server wrote it.
     pub fn result(&self) -> &Json {
-        &self.answer.0
+        &self.result
     }
 
     /// Who answered.

@@ -23,6 +23,11 @@ pub trait AuditLog: Send + Sync {
         Ok(())
     }
 
+    /// Whether answers wait for [their entries](Self::settle). Then none is given out in parts.
+    fn withholds(&self) -> bool {
+        false
+    }
+
     /// How many entries were lost because they could not be written.
     fn lost(&self) -> u64 {
         0

@@ -87,6 +87,8 @@ pub struct Wishes {
     /// Whether a result that asks for input is handed out as it is: the other side knows how to
     /// come back with it.
     pub input_required: bool,
+    /// Whether it takes a large result while that is still coming.
+    pub flow: bool,
 }
 
 /// A question of a server, unread.
@@ -264,7 +266,7 @@ impl Approval {
 impl Default for Wishes {
     /// Those of a person.
     fn default() -> Self {
-        Self { progress: true, input_required: false }
+        Self { progress: true, input_required: false, flow: false }
     }
 }
 

@@ -244,7 +244,7 @@ impl Backend for Named {
             tokio::time::sleep(takes).await;
             assert!(self.1.connected.load(Ordering::Relaxed), "it was stopped under a call");
             let answer = self.1.answer.lock().unwrap().clone();
-            Ok(Answer(Json::parse(answer).unwrap()))
+            Ok(Answer::Whole(Json::parse(answer).unwrap()))
         }
         .boxed()
     }

@@ -79,7 +79,7 @@ async fn trying_again_and_later_parts_are_free_and_refusals_cost_nothing() {
     let first_fails = Server {
         runs: Box::new(|count, _| {
             let fails = count == 1;
-            let answer = Answer(json(r#"{"content":[]}"#));
+            let answer = Answer::Whole(json(r#"{"content":[]}"#));
             ready(if fails { Err(unreachable()) } else { Ok(answer) }).boxed()
         }),
         ..files()

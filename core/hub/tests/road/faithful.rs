@@ -184,7 +184,7 @@ fn library() -> Server {
         };
         ready(Ok(items(names))).boxed()
     };
-    let runs = |_, _| ready(Ok(Answer(json(FRAGILE)))).boxed();
+    let runs = |_, _| ready(Ok(Answer::Whole(json(FRAGILE)))).boxed();
     Server { lists: Box::new(lists), runs: Box::new(runs), ..Server::new("library", &[]) }
 }
 

@@ -91,7 +91,7 @@ async fn a_caller_who_goes_away_while_the_server_asks_back_leaves_one_abandoned_
             let want = Want::Form(json("{}"));
             let question = Elicitation { server, message: "which?".to_owned(), want };
             let _reply = operator.elicit(question).await;
-            Ok(Answer(json("{}")))
+            Ok(Answer::Whole(json("{}")))
         };
         asks.boxed()
     };

@@ -137,7 +137,7 @@ impl Server {
         Self {
             name: name.parse().unwrap(),
             lists: Box::new(move |_| ready(Ok(items(names))).boxed()),
-            runs: Box::new(|_, _| ready(Ok(Answer(json(r#"{"content":[]}"#)))).boxed()),
+            runs: Box::new(|_, _| ready(Ok(Answer::Whole(json(r#"{"content":[]}"#)))).boxed()),
             requests: Arc::default(),
         }
     }

@@ -1,8 +1,7 @@
 //! What goes back: whole answers in as few pieces as possible, or a stream of events.
 
-use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::{array, vec};
 
 use bytes::Bytes;
@@ -13,7 +12,8 @@ use hyper::http::StatusCode;
 
 use super::events::Events;
 use super::serve::Busy;
-use crate::Answer;
+use super::sessions::Held;
+use crate::{Answer, Cut, Delivering};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
 const SMALL: usize = 16 * 1024;
@@ -36,6 +36,8 @@ enum Kind {
     /// The answers of a batch.
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
+    /// An answer that is still coming, and the session that it belongs to.
+    Coming(Box<(Delivering, Option<Held>)>),
 }
 
 /// A status without more to say.
@@ -74,6 +76,11 @@ pub(super) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
         Kind::Pieces(answer.pieces().into_iter(), length)
     };
     as_json(response(status, kind))
+}
+
+/// An answer that is still coming.
+pub(super) fn coming(answer: Delivering, session: Option<Held>) -> Response<Body> {
+    as_json(response(StatusCode::OK, Kind::Coming(Box::new((answer, session)))))
 }
 
 /// The answers of a batch.
@@ -126,12 +133,12 @@ impl Body {
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Cut;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let piece = match &mut self.kind {
             Kind::Empty => None,
             Kind::One(whole) => {
@@ -145,6 +152,11 @@ impl hyper::body::Body for Body {
                 Poll::Ready(piece) => piece,
                 Poll::Pending => return Poll::Pending,
             },
+            Kind::Coming(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
+                Ok(piece) => piece,
+                // Only a connection that is cut tells the client that this is not the end.
+                Err(cut) => return Poll::Ready(Some(Err(cut))),
+            },
         };
         if piece.is_none() {
             // What an open stream holds on to is let go with its end, not with its connection.
@@ -156,7 +168,7 @@ impl hyper::body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::One(_) | Kind::Events(_) => false,
+            Kind::One(_) | Kind::Events(_) | Kind::Coming(_) => false,
             Kind::Pieces(_, left) | Kind::Batch(_, left) => *left == 0,
         }
     }
@@ -166,7 +178,7 @@ impl hyper::body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::One(whole) => SizeHint::with_exact(length(whole.len())),
             Kind::Pieces(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
-            Kind::Events(_) => SizeHint::default(),
+            Kind::Events(_) | Kind::Coming(_) => SizeHint::default(),
         }
     }
 }

@@ -25,7 +25,7 @@ use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
 use crate::batch::{INVALID_REQUEST, PARSE_ERROR, is_batch, one};
 use crate::fault::MISSING_CAPABILITY;
-use crate::{Answer, Exchange, Out, Revision, View};
+use crate::{Answer, Exchange, Next, Out, Revision, View};
 
 /// A request, taken apart.
 struct Asked {
@@ -94,7 +94,7 @@ async fn request(
         return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
-                let exchange = face.gateway().request(&client, id, &method, params);
+                let exchange = ask(face, accepts, &client, (id, &method, params));
                 answer(face, accepts, exchange, None).await
             }
             Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
@@ -108,7 +108,7 @@ async fn request(
         Err(missing) => return missing.response(Some(&asked.id)),
     };
     let Asked { id, method, params } = asked;
-    let exchange = face.gateway().request(session.client(), id, &method, params);
+    let exchange = ask(face, accepts, session.client(), (id, &method, params));
     answer(face, accepts, exchange, Some(session)).await
 }
 
@@ -233,6 +233,20 @@ async fn initialize(
     response
 }
 
+/// Hands a request on. A large answer comes in parts, but never as an event.
+fn ask(
+    face: &Face,
+    accepts: Accepts,
+    client: &Arc<crate::Client>,
+    (id, method, params): (RequestId, &str, Option<Json>),
+) -> Exchange {
+    if accepts == Accepts::Events {
+        face.gateway().request(client, id, method, params)
+    } else {
+        face.gateway().request_coming(client, id, method, params)
+    }
+}
+
 /// What comes of a request: its answer, or events when something comes before it.
 async fn answer(
     face: &Face,
@@ -242,7 +256,12 @@ async fn answer(
 ) -> Response<Body> {
     let is_modern = session.is_none();
     let first = loop {
-        match exchange.next().await {
+        let next = match exchange.next_coming().await {
+            Some(Next::Coming(coming)) => return body::coming(*coming, session),
+            Some(Next::Out(out)) => Some(out),
+            None => None,
+        };
+        match next {
             Some(Out::Answer(answer)) if accepts != Accepts::Events => {
                 let status = if is_modern { status(&answer) } else { StatusCode::OK };
                 return body::json(status, answer);

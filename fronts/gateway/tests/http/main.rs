@@ -13,5 +13,6 @@ mod modern;
 mod older;
 mod limits;
 mod ends;
+mod coming;
 mod traces;
 mod tls;

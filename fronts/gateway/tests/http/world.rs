@@ -1,9 +1,12 @@
 //! A gateway over HTTP in front of one fake server.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready as now};
 use std::time::Duration;
 
+use bytes::Bytes;
 use capstan_gateway::Gateway;
 use capstan_gateway::http::{HttpLimits, HttpSettings, bind, serve};
 use capstan_hub::pipeline::Ticket;
@@ -12,14 +15,14 @@ use capstan_hub::ports::{
     Operator,
 };
 use capstan_hub::trace::Tracer;
-use capstan_hub::{Answer, Entry, Hub, Limits};
+use capstan_hub::{Answer, Begun, Entry, Hub, Limits, Source};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 use jiff::Timestamp;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
@@ -39,6 +42,7 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) server: Arc<Files>,
+    entries: Arc<watch::Sender<Vec<Entry>>>,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<()>,
 }
@@ -52,9 +56,21 @@ pub(crate) struct Files {
     go: Notify,
     /// The params of all calls.
     pub(crate) sent: Mutex<Vec<String>>,
+    /// What `big` answers as it comes, and whether the client of each call would take that.
+    pub(crate) coming: Mutex<Option<Coming>>,
+    pub(crate) wishes: Mutex<Vec<bool>>,
+    /// How much was taken of it.
+    pub(crate) taken: Arc<AtomicUsize>,
 }
 
-struct Log;
+/// The beginning of a reply to request 7 and its rest.
+pub(crate) type Coming = (Bytes, mpsc::UnboundedReceiver<Result<Bytes, CallError>>);
+
+/// The rest of a reply.
+struct Rest(mpsc::UnboundedReceiver<Result<Bytes, CallError>>, Arc<AtomicUsize>);
+
+/// What was written down.
+struct Log(Arc<watch::Sender<Vec<Entry>>>);
 
 struct Time(Instant);
 
@@ -109,7 +125,11 @@ impl World {
             waiting: watch::channel(0).0,
             go: Notify::new(),
             sent: Mutex::default(),
+            coming: Mutex::default(),
+            wishes: Mutex::default(),
+            taken: Arc::default(),
         });
+        let entries = Arc::<watch::Sender<Vec<Entry>>>::default();
         let mut policy = Policy::default();
         let files = ServerPolicy { display: "files".to_owned(), ..ServerPolicy::default() };
         policy.servers.insert(name.clone(), files);
@@ -119,7 +139,7 @@ impl World {
         let hub = Hub {
             backends: [(name, backend)].into_iter().collect(),
             policy: Arc::new(policy),
-            audit: Arc::new(Log),
+            audit: Arc::new(Log(Arc::clone(&entries))),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
             rates: capstan_hub::Rates::default(),
@@ -135,7 +155,22 @@ impl World {
         let stopped = stopped.map(|_| ());
         let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
         let ended = tokio::spawn(serve(Arc::clone(&gateway), bound, stopped));
-        Self { address, gateway, server, stop: Some(stop), ended }
+        Self { address, gateway, server, entries, stop: Some(stop), ended }
+    }
+
+    /// Has the next call of `big` answer as it comes.
+    pub(crate) fn comes(&self, begin: &str) -> mpsc::UnboundedSender<Result<Bytes, CallError>> {
+        let (more, rest) = mpsc::unbounded_channel();
+        let begin = Bytes::copy_from_slice(begin.as_bytes());
+        *self.server.coming.lock().unwrap() = Some((begin, rest));
+        more
+    }
+
+    /// Waits for the first entry of the audit log.
+    pub(crate) async fn entry(&self) -> Entry {
+        let mut entries = self.entries.subscribe();
+        let entries = timeout(LIMIT, entries.wait_for(|entries| !entries.is_empty())).await;
+        entries.unwrap().unwrap().first().unwrap().clone()
     }
 
     pub(crate) async fn peer(&self) -> Peer {
@@ -223,6 +258,13 @@ impl Backend for Files {
             let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
             self.sent.lock().unwrap().push(ticket.params().to_string());
             let mut text = format!("{tool} done");
+            if tool == "big"
+                && let Some((begin, rest)) = self.coming.lock().unwrap().take()
+            {
+                let rest = Rest(rest, Arc::clone(&self.taken));
+                let begun = Begun::look(7, vec![begin]).ok().unwrap();
+                return Ok(Answer::Flowing(begun.flow(self.name.clone(), rest)));
+            }
             if matches!(tool.as_str(), "talk" | "slow" | "heavy") {
                 operator.notice(Notice::Progress {
                     server: self.name.clone(),
@@ -248,9 +290,10 @@ impl Backend for Files {
                 "big" => text = "x".repeat(BIG),
                 _ => {}
             }
+            self.wishes.lock().unwrap().push(operator.wishes().flow);
             let text = compose::string(&text);
             let block = compose::object(&[("type", &compose::string("text")), ("text", &text)]);
-            Ok(Answer(compose::object(&[("content", &compose::array([&block]))])))
+            Ok(Answer::Whole(compose::object(&[("content", &compose::array([&block]))])))
         }
         .boxed()
     }
@@ -275,7 +318,21 @@ impl Drop for Waiting<'_> {
 // === impl Log ===
 
 impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
+    fn record(&self, entry: Entry) {
+        self.0.send_modify(|entries| entries.push(entry));
+    }
+}
+
+// === impl Rest ===
+
+impl Source for Rest {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallError>>> {
+        let next = now!(self.0.poll_recv(cx));
+        if let Some(Ok(piece)) = &next {
+            self.1.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+        Poll::Ready(next)
+    }
 }
 
 // === impl Time ===

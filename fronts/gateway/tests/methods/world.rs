@@ -345,7 +345,7 @@ impl Backend for Server {
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         let params = ticket.params().clone();
         self.sent.lock().unwrap().push(format!("{} {params}", self.name));
-        (self.runs)(params, operator).map(|ran| ran.map(Answer)).boxed()
+        (self.runs)(params, operator).map(|ran| ran.map(Answer::Whole)).boxed()
     }
 
     fn errand<'a>(

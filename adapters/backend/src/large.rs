@@ -1,0 +1,57 @@
+//! Bodies that are too large to wait for.
+
+use bytes::Bytes;
+
+use crate::events::MAX_EVENT;
+use crate::reach::Incoming;
+use crate::web::{Body, Web, WebError, too_long};
+
+/// How much of a body is waited for before it counts as large, in bytes.
+pub(crate) const LARGE: usize = 64 * 1024;
+
+impl Web {
+    /// All of a body, or the beginning of a large one.
+    pub(crate) async fn begin(&self, mut from: Incoming) -> Result<Body, WebError> {
+        let (mut came, mut size) = (Vec::new(), 0);
+        while size <= LARGE {
+            let Some(piece) = from.chunk().await.map_err(|error| self.lost(error))? else {
+                return Ok(whole(came));
+            };
+            size += piece.len();
+            came.push(piece);
+            if from.has_ended().await {
+                return Ok(whole(came));
+            }
+        }
+        Ok(Body::Large(came, from))
+    }
+
+    /// All of a body whose beginning has come.
+    pub(crate) async fn finish(
+        &self,
+        came: Vec<Bytes>,
+        mut rest: Incoming,
+    ) -> Result<Bytes, WebError> {
+        let mut body = came.concat();
+        drop(came);
+        while let Some(piece) = rest.chunk().await.map_err(|error| self.lost(error))? {
+            if body.len() + piece.len() > MAX_EVENT {
+                return Err(too_long());
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+
+    fn lost(&self, error: crate::reach::ReachError) -> WebError {
+        WebError::Lost(self.reason(error))
+    }
+}
+
+fn whole(mut came: Vec<Bytes>) -> Body {
+    match came.len() {
+        0 => Body::Nothing,
+        1 => Body::Json(came.pop().unwrap_or_default()),
+        _ => Body::Json(came.concat().into()),
+    }
+}
