@@ -12,16 +12,19 @@ pub(crate) const LARGE: usize = 64 * 1024;
 impl Web {
     /// All of a body, or the beginning of a large one.
     pub(crate) async fn begin(&self, mut from: Incoming) -> Result<Body, WebError> {
-        let (mut came, mut size) = (Vec::new(), 0);
+        let Some(first) = from.chunk().await.map_err(|error| self.lost(error))? else {
+            return Ok(Body::Nothing);
+        };
+        if from.has_ended().await {
+            return Ok(Body::Json(first));
+        }
+        let (mut size, mut came) = (first.len(), vec![first]);
         while size <= LARGE {
             let Some(piece) = from.chunk().await.map_err(|error| self.lost(error))? else {
-                return Ok(whole(came));
+                return Ok(Body::Json(came.concat().into()));
             };
             size += piece.len();
             came.push(piece);
-            if from.has_ended().await {
-                return Ok(whole(came));
-            }
         }
         Ok(Body::Large(came, from))
     }
@@ -45,13 +48,5 @@ impl Web {
 
     fn lost(&self, error: crate::reach::ReachError) -> WebError {
         WebError::Lost(self.reason(error))
-    }
-}
-
-fn whole(mut came: Vec<Bytes>) -> Body {
-    match came.len() {
-        0 => Body::Nothing,
-        1 => Body::Json(came.pop().unwrap_or_default()),
-        _ => Body::Json(came.concat().into()),
     }
 }

@@ -10,6 +10,9 @@ use capstan_wire::{NoReply, Walk};
 use crate::pipeline::Shape;
 use crate::trace::Ending;
 
+/// How much of a reply may stand around its result, in bytes.
+const MAX_AROUND: usize = 256 * 1024;
+
 /// Where the rest of a reply comes from. Dropping it tells the server that nobody waits any more.
 pub trait Source: Send {
     /// The next piece of the reply; `None` when no more comes.
@@ -52,7 +55,7 @@ impl Begun {
     pub fn look(id: u64, came: Vec<Bytes>) -> Result<Self, Vec<Bytes>> {
         let mut walk = Walk::new(&Shape::KEYS);
         let walked = came.iter().try_for_each(|piece| walk.push(piece));
-        if walked.is_ok() && walk.answers(id) && is_complete(&walk) {
+        if walked.is_ok() && walk.answers(id) && walk.has_members() && is_complete(&walk) {
             Ok(Self { walk, came })
         } else {
             Err(came)
@@ -107,6 +110,10 @@ impl Flow {
             None => self.walk.finish(),
         };
         walked.map_err(|why| self.broken(why))?;
+        if self.walk.around() > MAX_AROUND {
+            let problem = "too much stands around the result of an answer".to_owned();
+            return Poll::Ready(Err(CallError::Protocol { server: self.server.clone(), problem }));
+        }
         if is_complete(&self.walk) { Poll::Ready(Ok(next)) } else { Poll::Ready(Err(self.late())) }
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
 use capstan_model::{CallError, ItemId, Kind, Target};
@@ -11,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::client::{Client, View};
 use crate::coming::{Coming, INPUT_REQUIRED, input_required};
-use crate::delivering::{self, Done, Form, Words, missing};
+use crate::delivering::{self, Done, Form, Words, modern};
 use crate::exchange::{EVENTS, Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
@@ -197,7 +196,7 @@ impl Way {
             None => hub.deliver(&session, call, person).await,
         };
         let words = if self.call.is_some() { Words::Modern } else { Words::Legacy };
-        match delivering::begin(delivered, (self.kind, words), counted, span).await {
+        match delivering::begin(delivered, (self.kind, words), counted, span, &hub).await {
             Ok(coming) => Ok(Done::Coming(Box::new(coming))),
             Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
             Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
@@ -321,60 +320,5 @@ impl Way {
 fn end(span: Option<Box<dyn Span>>, ending: impl FnOnce() -> Ending) {
     if let Some(span) = span {
         span.end(ending());
-    }
-}
-
-/// A result with what modern clients expect of every one; nothing that is there is touched.
-fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
-    let before = missing(shape, kind);
-    let bytes = result.bytes();
-    let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
-    let (Some(rest), false) = (rest, before.is_empty()) else {
-        return Payload::from(result.clone());
-    };
-    let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-    let comma = if is_empty { "" } else { "," };
-    let before = Bytes::from(format!("{{{before}{comma}"));
-    Payload { before, body: bytes.slice_ref(rest), after: Bytes::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
-        let Payload { before, body, after } =
-            modern(&Json::parse(text.to_owned()).unwrap(), shape, kind);
-        String::from_utf8([before, body, after].concat()).unwrap()
-    }
-
-    #[test]
-    fn a_legacy_result_gets_what_modern_clients_expect_and_keeps_its_bytes() {
-        let none = Shape::default();
-        let cases = [
-            (
-                r#"{ "content":[1.00]}"#,
-                Kind::Tool,
-                r#"{"resultType":"complete", "content":[1.00]}"#,
-            ),
-            ("{}", Kind::Tool, r#"{"resultType":"complete"}"#),
-            ("{ }", Kind::Prompt, r#"{"resultType":"complete" }"#),
-            (
-                r#"{"contents":[]}"#,
-                Kind::Resource,
-                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
-            ),
-            ("[1]", Kind::Tool, "[1]"),
-        ];
-        for (before, kind, after) in cases {
-            assert_eq!(delivered(before, &none, kind), after);
-        }
-    }
-
-    #[test]
-    fn a_modern_result_is_left_as_it_is() {
-        let shape = Shape { result_type: Some("complete".to_owned()), ..Shape::default() };
-        let text = r#"{"resultType":"complete","content":[]}"#;
-        assert_eq!(delivered(text, &shape, Kind::Tool), text);
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use capstan_wire::{Json, RequestId, compose};
+use futures::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::coming::Coming;
-use crate::delivering::{Delivering, Done};
+use crate::delivering::{Delivered, Delivering, Done};
 use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
 use crate::park::Parked;
@@ -121,9 +122,7 @@ impl Exchange {
             Next::Out(out) => Some(out),
             Next::Coming(coming) => Some(Out::Answer(match coming.whole().await {
                 Ok(whole) => Answer::whole(whole),
-                Err(error) => {
-                    Answer::fault(Some(&self.id), &Fault::new(INTERNAL, error.to_string()))
-                }
+                Err(instead) => Answer::of(&self.id, instead),
             })),
         }
     }
@@ -146,19 +145,24 @@ impl Exchange {
             },
             result = &mut task.0 => result,
         };
-        self.done();
         self.work = Work::Ready(None);
         let result = match result {
-            Ok(Ok(Done::Coming(coming))) => {
+            Ok(Ok(Done::Coming(mut coming))) => {
                 let head = start(Some(&self.id), br#","result":"#).freeze();
-                return Some(Next::Coming(Box::new(coming.after(head))));
+                let whose = self.client.take().map(|client| Delivered::new(client, &self.id));
+                coming.begins(head, whose);
+                return Some(Next::Coming(coming));
             }
             Ok(Ok(Done::Payload(payload))) => Ok(payload),
             Ok(Err(fault)) => Err(fault),
             // Whoever cancels expects no answer.
-            Err(error) if error.is_cancelled() => return None,
+            Err(error) if error.is_cancelled() => {
+                self.done();
+                return None;
+            }
             Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
         };
+        self.done();
         Some(Next::Out(Out::Answer(Answer::of(&self.id, result))))
     }
 
@@ -291,7 +295,7 @@ impl Task {
     pub(crate) fn new<T: Into<Done>>(
         work: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> Self {
-        Self(tokio::spawn(async { work.await.map(Into::into) }))
+        Self(tokio::spawn(work.map(|result| result.map(Into::into))))
     }
 }
 

@@ -125,12 +125,12 @@ impl Channel for HttpChannel {
     }
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
-        let (id, http) = (request.id, &self.http);
-        let sending = http.exchange(id, request.method, request.params, Takes::Whole);
+        let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
+        // What is rare is kept out of the way of what is not: each call holds all of this.
         let exchange = async move {
-            match sending.await? {
+            match http.exchange(id, method, params, Takes::Whole).await? {
                 None => {}
-                Some((came, rest)) => http.take_rest(id, came, rest).await?,
+                Some((came, rest)) => Box::pin(http.take_rest(id, came, rest)).await?,
             }
             Ok(None::<Infallible>)
         };
@@ -142,17 +142,17 @@ impl Channel for HttpChannel {
         request: Request<'a>,
         may_run: MayRun,
     ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
-        let (id, limit, http) = (request.id, request.limit, &self.http);
-        let operator = request.operator.clone();
-        let sending = http.exchange(id, request.method, request.params, Takes::Coming);
+        let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
+        let (operator, limit) = (request.operator.clone(), request.limit);
         let exchange = async move {
-            let Some((came, rest)) = sending.await? else { return Ok(None) };
+            let large = http.exchange(id, method, params, Takes::Coming).await?;
+            let Some((came, rest)) = large else { return Ok(None) };
             // Asked now: meanwhile something may have been said to it, and behind that it takes
             // an answer whole.
             if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
-                return http.begin(id, (may_run, limit), came, rest).await;
+                return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
             }
-            http.take_rest(id, came, rest).await.map(|()| None)
+            Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
         };
         http.link.ask(request, exchange).boxed()
     }

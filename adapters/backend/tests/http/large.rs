@@ -171,6 +171,8 @@ async fn what_is_small_or_must_be_seen_as_a_whole_comes_whole() {
         r#"{"result":{"content":"LARGE"},"jsonrpc":"2.0","id":ID}"#,
         r#"{"id":ID,"result":{"content":"LARGE"},"jsonrpc":"2.0"}"#,
         r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"task","taskId":"t","x":"LARGE"}}"#,
+        // Who adds a member to it has to know whether there is one.
+        r#"{"jsonrpc":"2.0","id":ID,"result":{         },"x":"LARGE"}"#,
     ]
     .into_iter()
     .enumerate()
@@ -213,7 +215,9 @@ async fn an_answer_that_turns_out_to_be_none_breaks_off() {
         ("\"content\":[]},\"id\":7}", "given twice"),
         ("\"resultType\":\"input_required\"}}", "says behind a large answer"),
     ];
-    for (end, words) in broken {
+    let endless = format!("\"content\":[]}},\"x\":\"{}\"}}", "y".repeat(8 * LARGE));
+    let endless: &str = Box::leak(endless.into_boxed_str());
+    for (end, words) in broken.into_iter().chain([(endless, "too much stands around")]) {
         let (_peer, scene) = answering(move |seen| {
             let large = "y".repeat(4 * LARGE);
             let id = &seen.body["id"];

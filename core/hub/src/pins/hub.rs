@@ -91,7 +91,7 @@ impl Hub {
     ) -> Standing {
         match Standing::of(odd, &id.item) {
             Standing::New | Standing::Changed => {
-                Standing::of(&*self.pins.look_up(&id.server, items).await, &id.item)
+                Standing::of(&*self.pins.look_closer(&id.server, items).await, &id.item)
             }
             known @ (Standing::Approved | Standing::Unexpected) => known,
         }

@@ -32,6 +32,9 @@ use sums::Sums;
 /// How long it takes at most until what another process approved is seen here.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
+/// The same, for a tool that is called and would be refused.
+const LOOK_CLOSER: Duration = Duration::from_millis(100);
+
 /// What is said of a server's definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinRules {
@@ -128,12 +131,27 @@ impl Pins {
         let before = self.lock().get(server).cloned();
         match before.filter(|seen| seen.is_fresh(items, now)) {
             Some(seen) => seen.odd,
-            None => self.look_up(server, items).await,
+            // Rare, and large: kept out of what every call carries along.
+            None => Box::pin(self.look_up(server, items)).await,
         }
     }
 
-    /// The same, whenever it was done before.
-    pub(crate) async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+    /// The same, whenever that was done before, but not again and again: a tool that is refused may
+    /// be called as often as somebody likes.
+    pub(crate) async fn look_closer(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+        let Some(kept) = &self.kept else { return Arc::default() };
+        let now = kept.clock.monotonic();
+        let before = self.lock().get(server).cloned();
+        let is_recent = |seen: &Seen| {
+            Arc::ptr_eq(&seen.items, items) && now.saturating_sub(seen.at) < LOOK_CLOSER
+        };
+        match before.filter(is_recent) {
+            Some(seen) => seen.odd,
+            None => Box::pin(self.look_up(server, items)).await,
+        }
+    }
+
+    async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
             return Arc::default();
         };

@@ -41,6 +41,7 @@ pub struct Walk {
     id: Option<Json>,
     start: Option<usize>,
     end: Option<usize>,
+    has_members: bool,
     /// The bytes so far of a character that goes on in the next piece.
     rune: Vec<u8>,
 }
@@ -80,6 +81,7 @@ impl Walk {
             id: None,
             start: None,
             end: None,
+            has_members: false,
             rune: Vec::new(),
         }
     }
@@ -125,6 +127,16 @@ impl Walk {
     pub fn inside(&self) -> Range<usize> {
         let start = self.start.unwrap_or(self.before);
         start..self.end.map_or(self.before, |end| end.saturating_sub(1)).max(start)
+    }
+
+    /// Whether the result is known to have a member.
+    pub fn has_members(&self) -> bool {
+        self.has_members
+    }
+
+    /// How much of what has come is not inside of the result, in bytes.
+    pub fn around(&self) -> usize {
+        self.before.saturating_sub(self.inside().len())
     }
 
     /// What is known of a member of the result.
@@ -298,6 +310,7 @@ impl Walk {
                 _ => Member::Other,
             }
         } else {
+            self.has_members = true;
             // Of several, the first counts.
             let key = self.keys.iter().find(|key| **key == name && self.noted(key).is_none());
             key.map_or(Member::Other, |key| Member::Key(key))

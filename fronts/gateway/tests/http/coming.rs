@@ -143,6 +143,29 @@ async fn a_client_that_goes_away_in_the_middle_ends_its_call() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_taken_back_in_the_middle_is_cut() {
+    let world = World::new().await;
+    let id = world.session("2025-11-25").await;
+    let said = |body: &str| post("/mcp", body).with("Mcp-Session-Id", &id);
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+    for how in [said(cancelled), crate::peer::ask("DELETE", "/mcp").with("Mcp-Session-Id", &id)] {
+        let more = world.comes(BEGIN);
+        let mut peer = world.peer().await;
+        peer.send(&said(&call(3, "files__big")).text()).await;
+        assert_eq!(peer.head().await.status, 200);
+        read(&mut peer, "be").await;
+        // Its id is taken for as long as it comes.
+        let again = world.ask(&said(&call(3, "files__say"))).await;
+        assert!(again.body.contains("still worked on"), "{}", again.body);
+        world.ask(&how).await;
+        drain(&mut peer).await;
+        assert!(peer.is_closed().await);
+        tokio::time::timeout(Duration::from_secs(20), more.closed()).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn only_who_takes_json_and_was_told_nothing_gets_an_answer_as_it_comes() {
     let world = World::new().await;
     for (tool, accept, expected) in [
