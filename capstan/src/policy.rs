@@ -16,19 +16,17 @@ use capstan_policy::{
     Access, BadPattern, OrderedRule, Policy, Reach, Rule, RuleList, ServerPolicy,
 };
 
-/// How long servers may take to say what they have before nothing is told of rules.
+/// How long servers may take to say what they have before nothing is told of rules that may mean it.
 const PATIENCE: Patience = Patience::UpTo(Duration::from_mins(1));
 
 /// Tells of rules that match nothing of what the servers offer: they are likely misspelt. Nothing is
-/// told as long as a server has not said what it has.
+/// told of those that may mean a server that has not said what it has.
 pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
-    let mut items = Vec::new();
+    let (mut items, mut unknown) = (Vec::new(), BTreeSet::new());
     // Most rules speak of tools; what else there is is asked for only where that leaves some.
     for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
         let gathered = hub.gather_from(listing, PATIENCE, &|_| Ask::Glance).await;
-        if !gathered.failed.is_empty() || !gathered.pending.is_empty() {
-            return;
-        }
+        unknown.extend(gathered.failed.keys().chain(&gathered.pending).cloned());
         for (server, list) in &gathered.lists {
             let id = |name: &String| ItemId { server: server.clone(), item: name.clone() };
             for item in list.iter().map(|item| id(&item.name)) {
@@ -36,11 +34,11 @@ pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
                 items.push(item);
             }
         }
-        if hub.policy.unmatched(&items).is_empty() {
+        if hub.policy.unmatched(&items, &unknown).is_empty() {
             return;
         }
     }
-    for rule in hub.policy.unmatched(&items) {
+    for rule in hub.policy.unmatched(&items, &unknown) {
         tracing::warn!(%rule, "a rule matches nothing that the servers offer");
     }
 }

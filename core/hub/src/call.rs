@@ -48,7 +48,7 @@ pub enum Answer {
 #[derive(Debug)]
 pub struct Session {
     limit: Option<u32>,
-    used: AtomicU32,
+    used: Arc<AtomicU32>,
     pub(crate) memory: Arc<Memory>,
 }
 
@@ -90,7 +90,14 @@ impl From<Json> for Answer {
 impl Session {
     /// A conversation of at most `limit` calls; `None` for any number.
     pub fn new(limit: Option<u32>) -> Self {
-        Self { limit, used: AtomicU32::new(0), memory: Arc::default() }
+        Self { limit, used: Arc::default(), memory: Arc::default() }
+    }
+
+    /// Another conversation that counts against the quota of this one; what was said yes to in one is
+    /// not remembered in the other.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self { limit: self.limit, used: Arc::clone(&self.used), memory: Arc::default() }
     }
 
     /// Takes one call off the quota.
@@ -103,5 +110,20 @@ impl Session {
             Ok(_) => Ok(()),
             Err(_) => Err(limit),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversations_beside_each_other_share_a_quota_and_no_memory() {
+        let one = Session::new(Some(2));
+        let other = one.beside();
+        assert!(!Arc::ptr_eq(&one.memory, &other.memory));
+        assert_eq!((one.take_one(), other.take_one()), (Ok(()), Ok(())));
+        assert_eq!((one.take_one(), other.take_one()), (Err(2), Err(2)));
+        assert_eq!(one.beside().take_one(), Err(2));
     }
 }

@@ -1,27 +1,66 @@
 //! Rules that match nothing of what there is.
 
+use std::collections::BTreeSet;
+
+use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, ServerName};
 
 use crate::decide::Policy;
 use crate::pattern::{PatternSubject, spellings};
-use crate::permission::{Rule, RuleList};
+use crate::permission::{Reach, Rule, RuleList};
 
 impl Policy {
     /// The rules that mean none of these items, whatever the arguments, as the operator wrote them.
-    pub fn unmatched<'a>(&self, items: impl IntoIterator<Item = &'a ItemId>) -> Vec<String> {
+    /// Those that may mean something of a server whose items are `unknown` are left out.
+    pub fn unmatched<'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a ItemId>,
+        unknown: &BTreeSet<ServerName>,
+    ) -> Vec<String> {
         let mut left = self.rules_of_items();
+        left.retain(|(bound, rule)| {
+            !unknown.iter().any(|server| {
+                bound.is_none_or(|bound| bound == server) && self.may_mean(rule, *bound, server)
+            })
+        });
         for id in items {
             if left.is_empty() {
                 break;
             }
-            let display = self.servers.get(&id.server).map_or(id.server.as_str(), |it| &it.display);
-            let names = spellings(id, display);
+            let names = spellings(id, self.display(&id.server));
             left.retain(|(server, rule)| {
                 let of_this = server.is_none_or(|server| *server == id.server);
                 !(of_this && rule.pattern.names_one_of(&names))
             });
         }
         left.into_iter().map(|(_, rule)| rule.to_string()).collect()
+    }
+
+    /// Whether a rule may mean an item of this server, whatever that is called: it names the server,
+    /// or none.
+    fn may_mean(&self, rule: &Rule, bound: Option<&ServerName>, server: &ServerName) -> bool {
+        let reaches = match &rule.reach {
+            Reach::All => true,
+            Reach::Only(servers) => servers.contains(server),
+        };
+        let PatternSubject::Item(glob) = rule.pattern.subject() else { return false };
+        let text = glob.as_str();
+        let text = text.strip_prefix(FOREIGN_PREFIX).unwrap_or(text);
+        let names = |name: &str| {
+            let rest = text.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(SEPARATOR) || rest.starts_with([':', '.']))
+        };
+        let is_named = |it: &ServerName| names(it.as_str()) || names(self.display(it));
+        // What is no server's name may be one that is misspelt.
+        let names_another = || {
+            let written = text.split_once(SEPARATOR).map_or("*", |(written, _)| written);
+            !written.contains(['*', '?', '[', '{', '\\']) || self.servers.keys().any(is_named)
+        };
+        reaches && (bound.is_some() || is_named(server) || !names_another())
+    }
+
+    fn display<'a>(&'a self, server: &'a ServerName) -> &'a str {
+        self.servers.get(server).map_or(server.as_str(), |it| &it.display)
     }
 
     /// Every rule that speaks of items, with the server that it is bound to.
@@ -47,6 +86,7 @@ fn of_list(list: &RuleList) -> impl Iterator<Item = &Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::ServerPolicy;
     use crate::pattern::Pattern;
 
     #[test]
@@ -66,10 +106,51 @@ mod tests {
             item: item.to_owned(),
         };
         let items = [id("a", "list"), id("a", "delete_it"), id("b", "read")];
+        let none = BTreeSet::new();
         assert_eq!(
-            policy.unmatched(&items),
+            policy.unmatched(&items, &none),
             ["tools.policy.ask: c__*", "permissions.deny: delet_*", "servers.b: list"]
         );
-        assert_eq!(policy.unmatched(&[]).len(), 7);
+        assert_eq!(policy.unmatched(&[], &none).len(), 7);
+    }
+
+    #[test]
+    fn what_may_mean_something_of_a_server_that_has_not_said_what_it_has_is_not_told() {
+        let check = |pattern: &str, reach: Reach, told: bool| {
+            let mut policy = Policy::default();
+            for (server, display) in [("a", "a"), ("late", "My Late")] {
+                let server_policy =
+                    ServerPolicy { display: display.to_owned(), ..ServerPolicy::default() };
+                policy.servers.insert(server.parse().unwrap(), server_policy);
+            }
+            let rule = Rule::new(Pattern::parse(pattern).unwrap(), "deny");
+            policy.permissions.global.deny = vec![Rule { reach, ..rule }];
+            let unknown = BTreeSet::from(["late".parse().unwrap()]);
+            let items = [ItemId { server: "a".parse().unwrap(), item: "list".to_owned() }];
+            assert_eq!(!policy.unmatched(&items, &unknown).is_empty(), told, "{pattern}");
+            assert_eq!(policy.unmatched(&items, &BTreeSet::new()).len(), 1, "{pattern}");
+        };
+        for told in ["a__lst", "mcp__a__lst", "a:lst", "a.lst", "a__x*", "lte__list", "a__x:k=v"] {
+            check(told, Reach::All, true);
+        }
+        let not_told =
+            ["late__x", "mcp__late__x", "My Late:x", "late.x*", "x*", "x.y", "l*__x", "{a,b}__x"];
+        for pattern in not_told {
+            check(pattern, Reach::All, false);
+        }
+        check("x*", Reach::Only(BTreeSet::from(["a".parse().unwrap()])), true);
+        check("x*", Reach::Only(BTreeSet::from(["late".parse().unwrap()])), false);
+    }
+
+    #[test]
+    fn rules_of_a_server_that_has_not_said_what_it_has_are_not_told_and_those_of_others_are() {
+        let mut policy = Policy::default();
+        for server in ["a", "late"] {
+            let allow = vec![Rule::new(Pattern::parse("lst").unwrap(), server)];
+            let own = RuleList { allow, ..RuleList::default() };
+            policy.permissions.servers.insert(server.parse().unwrap(), own);
+        }
+        let unknown = BTreeSet::from(["late".parse().unwrap()]);
+        assert_eq!(policy.unmatched(&[], &unknown), ["a: lst"]);
     }
 }

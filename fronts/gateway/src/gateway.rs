@@ -16,7 +16,7 @@ use crate::batch::cancelled;
 use crate::call;
 use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
-use crate::conversations::{Conversations, Whose};
+use crate::conversations::Conversations;
 use crate::delivering::Form;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
@@ -24,7 +24,7 @@ use crate::fault::Fault;
 use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
-use crate::names::{Counted, Names};
+use crate::names::Names;
 use crate::operator::{Around, META_LEVEL};
 use crate::park::Park;
 use crate::seal::{NoRandomness, Sealer};
@@ -126,17 +126,14 @@ impl Gateway {
         Party::new(caller, None, view)
     }
 
-    /// What the quota of a party counts for; `client` is the name of its client.
+    /// What the quota of a party counts for, and what answers are remembered for; `client` is the
+    /// name of its client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
         if let Some(session) = &party.session {
             return Arc::clone(session);
         }
         let begin = || self.hub().session();
-        let whose = match party.counted {
-            Counted::Alone => Whose::Named(client),
-            Counted::Among(place) => Whose::Among(place),
-        };
-        self.conversations.of(&party.caller.subject, whose, self.now(), begin)
+        self.conversations.of(party, client, self.now(), begin)
     }
 
     /// Whether there is a server of that name.

@@ -12,7 +12,7 @@ use crate::names::{Counted, Place};
 const ALL: u64 = 0;
 
 /// So many places, of which each peer may have so many, and those of one address no more than half
-/// where that is more.
+/// where that is more. This machine is no such address: by default nobody comes from elsewhere.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: usize,
@@ -101,7 +101,10 @@ impl Shares {
     pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Share> {
         let mut taken = self.taken();
         let count = |who: u64| taken.get(&who).copied().unwrap_or_default();
-        let of_place = peer.place.map_or(0, |(place, _)| count(place));
+        let of_place = match peer.place {
+            Some((place, Where::Elsewhere)) => count(place),
+            Some((_, Where::Here)) | None => 0,
+        };
         if count(ALL) >= self.most
             || count(peer.name) >= self.each
             || of_place >= self.each.max(self.most / 2)
@@ -172,6 +175,20 @@ mod tests {
         assert_ne!(number("a", "10.0.0.1"), number("a", "10.0.0.2"));
         assert_ne!(number("a", "127.0.0.1"), number("b", "127.0.0.1"));
         assert_eq!(number("a/1", "127.0.0.1"), number("a/2", "127.0.0.1"));
+    }
+
+    #[test]
+    fn clients_of_this_machine_have_all_there_is_and_each_its_share() {
+        for here in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let shares = Shares::new(6, 2);
+            let take = |name: &str| shares.take(stranger(name, here));
+            let all: Vec<Share> = ["a", "a", "b", "b", "c"].map(|name| take(name).unwrap()).into();
+            assert!(take("a").is_none() && take("b").is_none(), "{here}");
+            let _last = take("d").unwrap();
+            assert!(take("e").is_none() && take("c").is_none(), "there is no more");
+            drop(all);
+            assert!(take("a").is_some(), "{here}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod batch;
 mod older;
 mod sessions;
 mod body;
+mod event_id;
 mod events;
 mod resume;
 mod budget;

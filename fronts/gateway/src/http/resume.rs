@@ -6,14 +6,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::budget::{Budget, Spent};
+use super::budget::{Budget, Spare, Spent};
+pub(super) use super::event_id::{EventId, Kind};
 use super::events::{Source, pieces};
 use super::sessions::Held;
 use crate::shares::{Share, Shares};
@@ -35,7 +36,7 @@ const RETRY: u32 = 1000;
 /// All streams that can be resumed.
 pub(super) struct Tracks {
     /// By the number of their client, oldest first.
-    table: Mutex<HashMap<u64, Vec<Arc<Track>>>>,
+    table: Mutex<HashMap<u64, Own>>,
     shares: Arc<Shares>,
     budget: Arc<Budget>,
     numbers: AtomicU64,
@@ -43,21 +44,10 @@ pub(super) struct Tracks {
     wait: Duration,
 }
 
-/// What a stream is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The answer to what was posted.
-    Call,
-    /// What belongs to no request.
-    Standing,
-}
-
-/// The id of an event: the stream, and its place in that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EventId {
-    pub(super) kind: Kind,
-    track: u64,
-    number: u64,
+/// The streams of one client.
+struct Own {
+    tracks: Vec<Arc<Track>>,
+    budget: Arc<Budget>,
 }
 
 /// One stream.
@@ -88,7 +78,7 @@ struct Event {
     number: u64,
     pieces: Vec<Bytes>,
     /// There when it is kept.
-    spent: Option<Spent>,
+    spent: Option<[Option<Spent>; 2]>,
 }
 
 /// A connection's end of a stream. Dropped before the stream is over, that goes on without it.
@@ -105,29 +95,6 @@ pub(super) struct Reader {
 pub(super) struct Full {
     pub(super) source: Source,
     pub(super) session: Held,
-}
-
-// === impl EventId ===
-
-impl EventId {
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?;
-        let (kind, rest) = match text.split_at_checked(1)? {
-            ("c", rest) => (Kind::Call, rest),
-            ("s", rest) => (Kind::Standing, rest),
-            _ => return None,
-        };
-        let (track, number) = rest.split_once('-')?;
-        Some(Self { kind, track: track.parse().ok()?, number: number.parse().ok()? })
-    }
-
-    fn to_text(self) -> String {
-        let kind = match self.kind {
-            Kind::Call => 'c',
-            Kind::Standing => 's',
-        };
-        format!("{kind}{}-{}", self.track, self.number)
-    }
 }
 
 // === impl Tracks ===
@@ -152,7 +119,8 @@ impl Tracks {
     ) -> Result<Reader, Box<Full>> {
         let (client, peer) = (session.client().number, session.client().peer);
         let mut table = self.table();
-        let own = table.entry(client).or_default();
+        let begin = || Own { tracks: Vec::new(), budget: self.budget.of_session() };
+        let Own { tracks: own, budget } = table.entry(client).or_insert_with(begin);
         if own.len() >= MAX_OF_SESSION
             && let Some(over) = own.iter().position(|track| track.state().source.is_none())
         {
@@ -162,7 +130,7 @@ impl Tracks {
         let Some(share) = share else { return Err(Box::new(Full { source, session })) };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let state = State::new(source);
-        let (state, budget) = (Mutex::new(state), Arc::clone(&self.budget));
+        let (state, budget) = (Mutex::new(state), Arc::clone(budget));
         let track = Arc::new(Track { kind, number, state, budget, _share: share });
         own.push(Arc::clone(&track));
         drop(table);
@@ -172,8 +140,11 @@ impl Tracks {
     /// Goes on behind an event of one of the session's own streams; gives the session back when
     /// what came behind it is not there.
     pub(super) fn resume(&self, id: EventId, session: Held) -> Result<Reader, Held> {
-        let own = self.table().get(&session.client().number).cloned().unwrap_or_default();
-        let track = own.into_iter().find(|track| track.number == id.track && track.kind == id.kind);
+        let is_it = |track: &&Arc<Track>| track.number == id.track && track.kind == id.kind;
+        let track = match self.table().get(&session.client().number) {
+            Some(own) => own.tracks.iter().find(is_it).cloned(),
+            None => None,
+        };
         let Some(track) = track.filter(|track| !track.is_old(self.wait)) else {
             return Err(session);
         };
@@ -202,20 +173,21 @@ impl Tracks {
     pub(super) fn sweep(&self) {
         let mut old = Vec::new();
         self.table().retain(|_, own| {
-            old.extend(own.extract_if(.., |track| track.is_old(self.wait)));
-            !own.is_empty()
+            old.extend(own.tracks.extract_if(.., |track| track.is_old(self.wait)));
+            !own.tracks.is_empty()
         });
     }
 
     /// Ends what nobody reads: nobody can come back any more.
     pub(super) fn give_up(&self) {
-        let all: Vec<Arc<Track>> = self.table().values().flatten().cloned().collect();
+        let all: Vec<Arc<Track>> =
+            self.table().values().flat_map(|own| &own.tracks).cloned().collect();
         for track in all.iter().filter(|track| track.state().left.is_some()) {
             track.end();
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<u64, Vec<Arc<Track>>>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<u64, Own>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,6 +206,12 @@ impl Track {
     fn end(&self) {
         let source = self.state().source.take();
         drop(source);
+    }
+
+    /// All of it was handed to a connection: what is kept can be done without.
+    fn note_read(self: &Arc<Self>) {
+        let spare: Arc<dyn Spare> = Arc::<Self>::clone(self);
+        self.budget.spare(self.number, &Arc::downgrade(&spare));
     }
 
     /// The event behind those before `at`; `None` when there is none, or it is another's turn.
@@ -279,6 +257,26 @@ impl Track {
         if is_its_turn {
             self.end();
         }
+    }
+}
+
+impl Spare for Track {
+    fn let_go(&self) {
+        // Whoever lets go of it holds another stream; what is in use is left alone.
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if state.source.is_none() && state.left.is_some() {
+            state.kept.clear();
+        }
+    }
+}
+
+impl Drop for Track {
+    fn drop(&mut self) {
+        self.budget.forget(self.number);
     }
 }
 
@@ -353,9 +351,12 @@ impl Drop for Reader {
         }
         let turn = state.pass_on();
         state.left = Some(Instant::now());
-        let is_over = state.source.is_none();
+        let (is_over, is_read) = (state.source.is_none(), self.at >= state.next);
         drop(state);
         if is_over {
+            if is_read {
+                self.track.note_read();
+            }
             return;
         }
         let (track, at, wait) = (Arc::clone(&self.track), self.at, self.wait);
@@ -369,3 +370,6 @@ impl Drop for Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,4 +105,6 @@ async fn a_new_name_each_time_is_no_new_quota_each_time() {
     for name in ["a", "b"] {
         assert!(may_call(&world, name, "10.0.0.2").await, "{name}");
     }
+    // A quota is that of caller and name, wherever they come from.
+    assert!(!may_call(&world, "honest", "10.0.0.2").await);
 }
