@@ -71,7 +71,10 @@ pub(super) fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), Fai
         known.iter().any(|known| known.message == problem.message && known.key == problem.key)
     };
     let errors = loaded.problems.iter().filter(|problem| problem.severity == Severity::Error);
-    let new = errors.filter(|one| one.server.is_none() || !known(one, &before.loaded.problems));
+    // A server whose variable is not set fails alone, as it does at the start: it must not keep a
+    // rule from counting.
+    let fails_alone = |one: &&Problem| one.is_unset || known(one, &before.loaded.problems);
+    let new = errors.filter(|one| one.server.is_none() || !fails_alone(one));
     // What the gateway cannot do it must not seem to do.
     let asked: &[Problem] = match face {
         Face::Stdio => &[],

@@ -58,6 +58,20 @@ fn a_call_that_outlives_its_server_is_ended_with_the_gateway_and_nothing_is_left
 }
 
 #[test]
+fn a_server_whose_variable_is_not_set_keeps_no_rule_from_counting() {
+    let world = with(&format!("{ALL}{}", server("c", "m-c")));
+    let mut scene = Scene::start(&world);
+    assert!(scene.works("c__echo"));
+    let lacking = format!("{}env = {{ KEY = \"${{NOT_SET_HERE}}\" }}\n", server("k", "m-k"));
+    let deny = "[permissions]\ndeny = [\"c__echo\"]\n";
+    world.write_user_config(&format!("{deny}{}{lacking}", server("c", "m-c")));
+    scene.vanishes("c__echo");
+    assert!(!scene.works("c__echo"));
+    scene.gateway.hang_up();
+    assert_eq!(scene.gateway.end(), Some(0));
+}
+
+#[test]
 fn a_broken_file_changes_nothing_and_says_where_it_is_broken() {
     let good = format!("{ALL}{}", server("f", "m-f"));
     let world = with(&good);

@@ -25,6 +25,9 @@ pub struct Problem {
     /// The server that cannot be used because of it. An error without a server concerns
     /// everything that was loaded.
     pub server: Option<ServerName>,
+    /// Whether nothing is wrong but that a value is not there yet: a variable, or what is asked for.
+    #[serde(skip)]
+    pub is_unset: bool,
 }
 
 /// How bad a problem is.
@@ -63,8 +66,14 @@ impl Problem {
         Self { help: Some(help.into()), ..self }
     }
 
+    /// The same, where a value is not there yet.
+    pub(crate) fn unset(self) -> Self {
+        Self { is_unset: true, ..self }
+    }
+
     fn new(severity: Severity, message: String) -> Self {
-        Self { severity, message, place: None, key: None, help: None, server: None }
+        let (place, key, help, server) = (None, None, None, None);
+        Self { severity, message, place, key, help, server, is_unset: false }
     }
 }
 

@@ -226,14 +226,15 @@ impl Expander<'_> {
                     "`{key}` uses the environment variable `{name}`, which is not set; it is empty"
                 )),
             };
-            report.add(problem.help(self.forms.remedy(name)), key, span);
+            report.add(problem.help(self.forms.remedy(name)).unset(), key, span);
         }
         for id in &expanded.unanswered {
             let (needs, help) = match self.inputs.get(id) {
                 Some(Answer::Missing { needs, help }) => (needs.clone(), help.clone()),
                 Some(Answer::Given(_)) | None => self.forms.undeclared(id),
             };
-            report.add(Problem::error(format!("`{key}` needs {needs}")).help(help), key, span);
+            let problem = Problem::error(format!("`{key}` needs {needs}")).help(help);
+            report.add(problem.unset(), key, span);
         }
         for path in &expanded.files {
             let problem = Problem::error(format!("`{key}` needs the content of the file `{path}`"))
