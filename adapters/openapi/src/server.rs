@@ -249,7 +249,8 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         };
         let astray = document.take_in(file);
         let given = reading.base_url.as_ref().map(|base| base.reveal().as_str());
-        let base = Base::choose(&document, given, home.as_ref())?;
+        let base =
+            Base::choose(&document, given, home.as_ref())?.entrusted(&reading, home.as_ref())?;
         let auth = Auth::read(&document, &reading, &base, home.as_ref());
         let found = operation::read(&document, &reading, &base, &auth);
         let items = found.operations.iter().filter_map(Operation::item).collect::<Vec<_>>();
