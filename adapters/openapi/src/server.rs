@@ -236,9 +236,8 @@ impl Offered {
 async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
     let wait = settings.startup_timeout;
     let loading = timeout(wait, load(&settings)).await;
-    let Loaded { text, home, stale } = loading.map_err(|_| {
-        format!("its document did not come within {wait:?}; raise `startup_timeout`")
-    })??;
+    let late = || format!("its document was not read within {wait:?}; raise `startup_timeout`");
+    let Loaded { text, home, stale } = loading.map_err(|_| late())??;
     let reading = Arc::clone(&settings);
     // A large document takes a while to read.
     let read = tokio::task::spawn_blocking(move || {
@@ -257,7 +256,7 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         Ok::<_, String>((document, astray, base, auth, found, items))
     });
     let (document, astray, base, auth, found, items) =
-        read.await.map_err(|error| error.to_string())??;
+        timeout(wait, read).await.map_err(|_| late())?.map_err(|error| error.to_string())??;
     for line in found.left_out.iter().take(MAX_TOLD) {
         info!(server = %settings.name, "an operation is left out: {line}");
     }
