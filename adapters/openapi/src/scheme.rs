@@ -44,6 +44,21 @@ pub(crate) struct Around<'a> {
     pub(crate) home: Option<&'a WebAddress>,
 }
 
+// === impl Around ===
+
+impl Around<'_> {
+    /// Whether a header can say it: else every call would fail, and its caller be blamed.
+    fn check(&self, value: &Secret<String>) -> Result<(), String> {
+        let is_fit = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+        if value.reveal().bytes().all(is_fit) {
+            return Ok(());
+        }
+        let name = self.name;
+        let words = "has a line break, or another character that cannot be sent";
+        Err(format!("`openapi.auth.{name}.token` {words}: check where it comes from"))
+    }
+}
+
 // === impl Kind ===
 
 impl Kind {
@@ -85,6 +100,9 @@ impl Kind {
         let Around { name, .. } = around;
         match (self, credentials) {
             (Self::Key(place, name), Credentials::Token(value)) => {
+                if matches!(place, Place::Header | Place::Cookie) {
+                    around.check(value)?;
+                }
                 let (place, name, value) = (*place, name.clone(), value.clone());
                 Ok(Scheme::Fixed(Proof { place, name, value }))
             }
@@ -93,6 +111,7 @@ impl Kind {
                 Ok(Scheme::Fixed(authorization(format!("Basic {pair}"))))
             }
             (Self::Bearer | Self::Token(_), Credentials::Token(token)) => {
+                around.check(token)?;
                 Ok(Scheme::Fixed(bearer(token)))
             }
             (
