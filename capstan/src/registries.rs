@@ -112,6 +112,18 @@ impl LocalHost {
             let own = format!("${{{}}}", need.variable);
             answers.get(&need.variable).is_none_or(|answer| *answer == own)
         });
+        // What is not in the file is not used, whatever is set later.
+        let needs = needs.map(|need| {
+            let is_left_out = !answers.contains_key(&need.variable);
+            let mut settings = plugin.settings.iter().filter(|_| is_left_out);
+            match settings.find(|setting| plugin.variable(&setting.key) == need.variable) {
+                Some(setting) => {
+                    let how = format!("`--set '{}=${{{}}}'`", setting.key, need.variable);
+                    Need { description: format!("{}; add it with {how}", need.description), ..need }
+                }
+                None => need,
+            }
+        });
         Ok((NewServer { description, ..NewServer::new(target) }, needs.collect()))
     }
 

@@ -242,7 +242,13 @@ fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
         &said,
         "needs ${CAPSTAN_PACKED__API_KEY} (set in your environment): its setting `api_key`",
     );
-    says(&said, "can use ${CAPSTAN_PACKED__PIN}: its setting `pin`");
+    says(
+        &said,
+        "can use ${CAPSTAN_PACKED__PIN}: its setting `pin`; add it with `--set \
+         'pin=${CAPSTAN_PACKED__PIN}'`",
+    );
+    let (_, said) = added(key, "--set pin=${CAPSTAN_PACKED__PIN}", 0);
+    assert!(!said.contains("add it with"), "{said}");
     let (file, said) = added(key, "--set api_key=${MINE} --set mode=fast", 0);
     says(&file, "args = [\"--key=${MINE}:fast\"]");
     assert!(!said.contains("API_KEY"), "{said}");
