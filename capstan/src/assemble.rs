@@ -220,6 +220,7 @@ impl Assembly<'_> {
             url: Secret::new(remote.url.clone()),
             headers: headers.collect(),
             secrets: entry.secrets.iter().cloned().chain(in_url).collect(),
+            names: openapi::names(server.trust),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,

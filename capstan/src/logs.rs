@@ -89,7 +89,7 @@ where
             name
         });
         if words.server.is_empty() {
-            words.server = name.unwrap_or_default();
+            words.server = visible(&name.unwrap_or_default());
         }
         let (word, colour) = match *event.metadata().level() {
             Level::ERROR => ("error:", "31"),
@@ -129,12 +129,52 @@ impl Visit for Words {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let text = format!("{value:?}");
+        let text = visible(&format!("{value:?}"));
         match field.name() {
             "message" => self.message = text,
             "server" => self.server = text,
             _ if matches!(text.as_str(), "" | "\"\"" | "None") => {}
             name => self.more.push(format!("{name}: {text}")),
         }
+    }
+}
+
+/// A text with whatever a terminal would obey written out: servers have a say in what is said.
+fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Marks of direction show a text as another one.
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            visible.extend(c.escape_default());
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_logged_commands_the_terminal() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let log = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .event_format(AsWarnings { colour: false })
+            .with_writer(move || writer.try_clone().unwrap());
+        let odd = "a\u{1b}]0;x\u{7}\r\nerror: b\u{9b}2J\u{202e}ü";
+        tracing::subscriber::with_default(log.finish(), || {
+            tracing::warn!(server = %odd, reason = %odd, text = odd, "it says {odd}");
+        });
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        let line = said.strip_suffix('\n').unwrap();
+        assert!(line.starts_with("warning: server `a\\u{1b}]0;x\\u{7}\\r\\nerror: b"), "{line}");
+        assert!(line.contains("it says a\\u{1b}") && line.contains('ü'), "{line}");
+        assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn server(
 }
 
 /// Names that lead into a network are for servers that are trusted.
-fn names(trust: Trust) -> Names {
+pub(crate) fn names(trust: Trust) -> Names {
     match trust {
         Trust::Trusted => Names::Anywhere,
         Trust::Untrusted | Trust::Sandboxed => Names::Outside,

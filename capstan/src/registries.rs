@@ -106,11 +106,23 @@ impl LocalHost {
             args: program.args.clone(),
             env: env.collect(),
         };
-        refuse_variables(&program, &answers)?;
+        refuse_variables(&program, server.description.as_ref(), &answers)?;
         let (description, target) = (server.description.clone(), NewTarget::Stdio(program));
         let needs = plugin.secrets().into_iter().filter(|need| {
             let own = format!("${{{}}}", need.variable);
             answers.get(&need.variable).is_none_or(|answer| *answer == own)
+        });
+        // What is not in the file is not used, whatever is set later.
+        let needs = needs.map(|need| {
+            let is_left_out = !answers.contains_key(&need.variable);
+            let mut settings = plugin.settings.iter().filter(|_| is_left_out);
+            match settings.find(|setting| plugin.variable(&setting.key) == need.variable) {
+                Some(setting) => {
+                    let how = format!("`--set '{}=${{{}}}'`", setting.key, need.variable);
+                    Need { description: format!("{}; add it with {how}", need.description), ..need }
+                }
+                None => need,
+            }
         });
         Ok((NewServer { description, ..NewServer::new(target) }, needs.collect()))
     }
@@ -165,9 +177,12 @@ fn is_reference(value: &str) -> bool {
 /// Variables are the user's to name: one that the bundle itself names could be any that is set here.
 fn refuse_variables(
     program: &NewProgram,
+    description: Option<&String>,
     answers: &HashMap<String, String>,
 ) -> Result<(), Failure> {
-    let texts = std::iter::once(&program.command).chain(&program.args).chain(program.env.values());
+    let NewProgram { command, args, env } = program;
+    let texts = std::iter::once(command).chain(args).chain(description);
+    let texts = texts.chain(env.iter().flat_map(|(name, value)| [name, value]));
     for text in texts {
         let rest = answers.values().filter(|answer| is_reference(answer));
         let rest = rest.fold(text.clone(), |text, answer| text.replace(answer.as_str(), ""));

@@ -242,7 +242,7 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
-    address.web(&settings.headers, Arc::clone(&watched.masker), Names::Anywhere)
+    address.web(&settings.headers, Arc::clone(&watched.masker), settings.names)
 }
 
 /// The client through which every request to an address on another machine leaves.
@@ -259,11 +259,18 @@ fn client(address: &Address, names: Names) -> Result<reqwest::Client, String> {
     }
     if address.socket.is_some() || is_loopback(&address.url) {
         builder = builder.no_proxy();
-    } else if names == Names::Outside {
-        let host = address.url.host_str().unwrap_or_default().to_owned();
-        builder = builder.dns_resolver(Arc::new(Outside { host }));
+    }
+    if let Some(outside) = guard(address, names) {
+        builder = builder.dns_resolver(Arc::new(outside));
     }
     builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
+}
+
+/// Who looks at what the name of an address leads to; nobody where it is written as this machine.
+fn guard(address: &Address, names: Names) -> Option<Outside> {
+    let is_here = address.socket.is_some() || is_loopback(&address.url);
+    let host = address.url.host_str().unwrap_or_default().to_owned();
+    (names == Names::Outside && !is_here).then_some(Outside { host })
 }
 
 /// Whether an address is on this machine, where no proxy can reach it for us.
@@ -332,62 +339,5 @@ impl Address {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_and_the_path_behind_it_are_told_apart() {
-        let cases = [
-            ("unix:///run/a.sock:/mcp", Some("/run/a.sock"), "http://localhost/mcp"),
-            ("unix:///run/a.sock", Some("/run/a.sock"), "http://localhost/"),
-            ("unix:///run/a.sock:/m/x?y=1", Some("/run/a.sock"), "http://localhost/m/x?y=1"),
-            ("https://example.com/mcp", None, "https://example.com/mcp"),
-        ];
-        for (text, socket, url) in cases {
-            let address = Address::parse(text).unwrap();
-            assert_eq!(address.socket, socket.map(PathBuf::from), "{text}");
-            assert_eq!(address.url.as_str(), url, "{text}");
-        }
-        for text in ["", "mcp", "ftp://host/", "file:///etc/passwd", "https://"] {
-            assert!(Address::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn only_plain_addresses_of_this_machine_are_reached_the_short_way() {
-        let port = |host: &str, port| Some(Place::Port(host.to_owned(), port));
-        for (url, place, host) in [
-            ("http://127.0.0.1:81/mcp", port("127.0.0.1", 81), "127.0.0.1:81"),
-            ("http://[::1]:81/mcp", port("::1", 81), "[::1]:81"),
-            ("http://localhost/mcp", port("localhost", 80), "localhost"),
-            ("unix:///run/a.sock:/mcp", Some(Place::Socket("/run/a.sock".into())), "localhost"),
-            ("https://127.0.0.1:81/mcp", None, ""),
-            ("http://me:secret@127.0.0.1:81/mcp", None, ""),
-            ("http://me@localhost/mcp", None, ""),
-            ("http://10.0.0.1/mcp", None, ""),
-            ("http://localhost.example.com/mcp", None, ""),
-        ] {
-            match (Address::parse(url).unwrap().local(), place) {
-                (Some(Reach::Local(local, name)), Some(place)) => {
-                    assert_eq!((local.place(), name.to_str().unwrap()), (&place, host), "{url}");
-                }
-                (None, None) => {}
-                (other, _) => panic!("{url}: {}", other.is_some()),
-            }
-        }
-    }
-
-    #[test]
-    fn only_addresses_of_this_machine_bypass_the_proxy() {
-        for (url, expected) in [
-            ("http://127.0.0.1:1/", true),
-            ("http://[::1]:1/", true),
-            ("http://localhost/", true),
-            ("http://localhost.example.com/", false),
-            ("http://10.0.0.1/", false),
-            ("http://127.0.0.1.example.com/", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
-    }
-}
+#[path = "connect_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use capstan_model::{Secret, ServerName};
 use reqwest::Url;
 
+use crate::outside::Names;
 use crate::spawn::Launch;
 
 /// How to start a server and how to talk to it.
@@ -54,6 +55,8 @@ pub struct HttpSettings {
     pub headers: Vec<(String, Secret<String>)>,
     /// Further values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
+    /// What the name in its address may lead to.
+    pub names: Names,
     /// Which of the two transports to try.
     pub prefer: Prefer,
     /// How long it may take to say who it is.

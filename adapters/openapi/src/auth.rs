@@ -2,24 +2,23 @@
 //! configuration has for them.
 //!
 //! **Invariant:** what belongs to a scheme is sent to the interface alone, and only with operations
-//! that want it. What gets tokens goes to where the configuration says, else to the interface's own
+//! that want it; in clear text only where the configuration names the interface so. What gets tokens goes to where the configuration says, else to the interface's own
 //! server: no document sends it elsewhere.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use capstan_backend::plain::{PlainRequest, WebAddress};
-use capstan_model::{Credentials, Secret};
+use capstan_model::Secret;
 use serde_json::Value;
 
 use crate::base::Base;
 use crate::document::{Document, Object};
 use crate::encode::percent;
-use crate::parameter::{Place, is_token};
+use crate::parameter::Place;
+use crate::scheme::{Around, Kind, Proof, Scheme, bearer};
 use crate::settings::OpenApiSettings;
-use crate::token::{Client, Login, Token};
+use crate::token::Token;
 
 /// The schemes of a document.
 #[derive(Default)]
@@ -51,29 +50,6 @@ pub(crate) struct Proofs {
 /// The schemes that an operation wants: all of one of these. `None` where the document says nothing.
 pub(crate) type Wants = Option<Vec<Vec<String>>>;
 
-/// A scheme that we have something for.
-enum Scheme {
-    Fixed(Proof),
-    Login(Login),
-}
-
-#[derive(Clone)]
-struct Proof {
-    place: Place,
-    name: String,
-    value: Secret<String>,
-}
-
-/// How a scheme wants it.
-enum Kind {
-    Key(Place, String),
-    Basic,
-    Bearer,
-    /// Tokens, and where the document says that programs get them.
-    Token(Option<String>),
-    Other(String),
-}
-
 // === impl Auth ===
 
 impl Auth {
@@ -93,7 +69,17 @@ impl Auth {
             .flatten()
             .filter_map(|(name, scheme)| Some((name, Kind::read(document.object(scheme)?))))
             .collect();
+        let exposed = base.exposes().map(|origin| {
+            format!(
+                "the document sends requests to `{origin}`, where all on the way could read what \
+                 `openapi.auth` has: set `base_url` to where its requests go"
+            )
+        });
         for (name, credentials) in &settings.auth {
+            if let Some(problem) = &exposed {
+                auth.problems.push(problem.clone());
+                continue;
+            }
             let Some((_, kind)) = kinds.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<String> =
                     kinds.iter().map(|(known, _)| format!("`{known}`")).collect();
@@ -109,7 +95,9 @@ impl Auth {
             }
         }
         for (name, kind) in kinds.iter().filter(|(_, kind)| !kind.is_in_headers(settings, base)) {
-            auth.hints.insert((*name).clone(), kind.hint(name));
+            let is_held_back = settings.auth.iter().any(|(held, _)| held == *name);
+            let held_back = exposed.clone().filter(|_| is_held_back);
+            auth.hints.insert((*name).clone(), held_back.unwrap_or_else(|| kind.hint(name)));
         }
         auth
     }
@@ -123,6 +111,15 @@ impl Auth {
             Scheme::Fixed(proof) => proof.place == place && proof.name == name,
             Scheme::Login(_) => false,
         })
+    }
+
+    /// The names of what the configuration sends in queries.
+    pub(crate) fn in_queries(&self) -> Vec<String> {
+        let names = self.ours.iter().filter_map(|(_, scheme)| match &**scheme {
+            Scheme::Fixed(proof) if proof.place == Place::Query => Some(proof.name.clone()),
+            Scheme::Fixed(_) | Scheme::Login(_) => None,
+        });
+        names.collect()
     }
 
     /// What the requests of an operation are sent with.
@@ -231,160 +228,6 @@ impl Proofs {
     }
 }
 
-/// What stands around a scheme.
-struct Around<'a> {
-    name: &'a str,
-    settings: &'a OpenApiSettings,
-    base: &'a Base,
-    home: Option<&'a WebAddress>,
-}
-
-// === impl Kind ===
-
-impl Kind {
-    fn read(scheme: &Object) -> Self {
-        let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
-        let kind = text("type");
-        let place = match text("in") {
-            "query" => Some(Place::Query),
-            "header" if is_token(text("name")) => Some(Place::Header),
-            "cookie" if is_token(text("name")) => Some(Place::Cookie),
-            _ => None,
-        };
-        match (kind, text("scheme").to_ascii_lowercase().as_str(), place) {
-            ("apiKey", _, Some(place)) => Self::Key(place, text("name").to_owned()),
-            ("basic", ..) | ("http", "basic", _) => Self::Basic,
-            ("http", "bearer", _) => Self::Bearer,
-            ("oauth2", ..) => {
-                let flow = scheme.get("flows").and_then(|flows| flows.get("clientCredentials"));
-                let flow = flow.and_then(|flow| flow.get("tokenUrl")).and_then(Value::as_str);
-                // Version 2.0 has one flow.
-                let of_v2 = (text("flow") == "application").then(|| text("tokenUrl"));
-                Self::Token(flow.or(of_v2).map(ToOwned::to_owned))
-            }
-            ("openIdConnect", ..) => Self::Token(None),
-            ("http", other, _) => Self::Other(format!("HTTP {other}")),
-            (other, ..) => Self::Other(other.to_owned()),
-        }
-    }
-
-    /// The scheme with what the configuration has for it.
-    fn with(&self, credentials: &Credentials, around: &Around<'_>) -> Result<Scheme, String> {
-        let Around { name, .. } = around;
-        match (self, credentials) {
-            (Self::Key(place, name), Credentials::Token(value)) => {
-                let (place, name, value) = (*place, name.clone(), value.clone());
-                Ok(Scheme::Fixed(Proof { place, name, value }))
-            }
-            (Self::Basic, Credentials::Password { username, password }) => {
-                let pair = BASE64_STANDARD.encode(format!("{username}:{}", password.reveal()));
-                Ok(Scheme::Fixed(authorization(format!("Basic {pair}"))))
-            }
-            (Self::Bearer | Self::Token(_), Credentials::Token(token)) => {
-                Ok(Scheme::Fixed(bearer(token)))
-            }
-            (
-                Self::Bearer | Self::Token(_),
-                Credentials::Client { id, secret, token_url, scopes },
-            ) => {
-                let address = self.token_address(token_url.as_deref(), around)?;
-                let client = Client { id, secret, scopes };
-                Ok(Scheme::Login(Login::new(name, &address, &client, around.settings)?))
-            }
-            (Self::Key(..) | Self::Basic | Self::Bearer | Self::Token(_) | Self::Other(_), _) => {
-                Err(format!(
-                    "`openapi.auth.{name}` has something else than it takes: {}",
-                    self.hint(name)
-                ))
-            }
-        }
-    }
-
-    /// Where tokens are.
-    fn token_address(
-        &self,
-        given: Option<&str>,
-        around: &Around<'_>,
-    ) -> Result<WebAddress, String> {
-        let key = format!("openapi.auth.{}.token_url", around.name);
-        let parsed = |address: Result<WebAddress, String>| {
-            address.map_err(|error| format!("`{key}`: {error}"))
-        };
-        let base = around.base.address();
-        let address = match (given, self) {
-            (Some(given), _) => parsed(WebAddress::parse(given))?,
-            (None, Self::Token(Some(said))) => {
-                let address = parsed(around.home.unwrap_or(base).join(said))?;
-                if !address.same_origin(base) {
-                    let origin = address.origin();
-                    return Err(format!(
-                        "the document gets tokens from `{origin}`, which is not where its interface \
-                         is: if it is right, set `{key}` to the address there"
-                    ));
-                }
-                address
-            }
-            (
-                None,
-                Self::Key(..) | Self::Basic | Self::Bearer | Self::Token(None) | Self::Other(_),
-            ) => {
-                return Err(format!("the document does not say where tokens are: set `{key}`"));
-            }
-        };
-        if !address.is_sheltered() {
-            return Err(format!("`{key}` must begin with `https://`: a secret goes there"));
-        }
-        Ok(address)
-    }
-
-    /// Whether `headers` or the query of `base_url` have what it wants.
-    fn is_in_headers(&self, settings: &OpenApiSettings, base: &Base) -> bool {
-        let has = |wanted: &str| {
-            settings.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
-        };
-        match self {
-            Self::Key(Place::Query, name) => base.sends(name),
-            Self::Key(Place::Cookie, _) => has("cookie"),
-            Self::Key(Place::Header | Place::Path, name) => has(name),
-            Self::Basic | Self::Bearer | Self::Token(_) | Self::Other(_) => has("authorization"),
-        }
-    }
-
-    /// What to do so that it gets what it wants.
-    fn hint(&self, name: &str) -> String {
-        let key = format!("openapi.auth.{name}");
-        match self {
-            Self::Key(place, wanted) => {
-                let place = match place {
-                    Place::Query => "query parameter",
-                    Place::Header | Place::Path => "header",
-                    Place::Cookie => "cookie",
-                };
-                format!("it wants a key in the {place} `{wanted}`: set `{key}.token`")
-            }
-            Self::Basic => {
-                format!("it wants a name and a password: set `{key}.username` and `{key}.password`")
-            }
-            Self::Bearer => format!("it wants a token: set `{key}.token`"),
-            Self::Token(Some(_)) => {
-                format!("it wants a login: set `{key}.client_id` and `{key}.client_secret`")
-            }
-            Self::Token(None) => format!(
-                "it wants a login: set `{key}.token`, or `{key}.client_id`, `{key}.client_secret` and \
-                 `{key}.token_url`"
-            ),
-            Self::Other(what) => format!(
-                "it wants `{what}` for its scheme `{name}`, which is not known here: set what it needs \
-                 under `headers`"
-            ),
-        }
-    }
-}
-
-fn bearer(token: &Secret<String>) -> Proof {
-    authorization(format!("Bearer {}", token.reveal()))
-}
-
-fn authorization(value: String) -> Proof {
-    Proof { place: Place::Header, name: "authorization".to_owned(), value: Secret::new(value) }
-}
+#[cfg(test)]
+#[path = "auth_tests.rs"]
+mod tests;

@@ -1,7 +1,8 @@
 //! Where requests go.
 //!
 //! **Invariant:** what the configuration sends along, no document takes elsewhere: one that was
-//! fetched may name its own origin only, and none may name an address inside a network.
+//! fetched may name its own origin only, one in a file nowhere that secrets go, and none may name an
+//! address inside a network.
 
 use std::net::IpAddr;
 
@@ -11,11 +12,17 @@ use serde_json::Value;
 
 use crate::document::{Document, Version};
 use crate::encode::percent;
+use crate::settings::OpenApiSettings;
+
+/// What to do where a document is not to be believed.
+const SAY: &str = "set `base_url` to where its requests go";
 
 /// Where requests go.
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
     address: WebAddress,
+    /// Whether the configuration says so, and not the document.
+    is_given: bool,
 }
 
 // === impl Base ===
@@ -33,13 +40,12 @@ impl Base {
         if let Some(given) = given {
             let address =
                 WebAddress::parse(given).map_err(|error| format!("`base_url`: {error}"))?;
-            return Ok(Self { address });
+            return Ok(Self { address, is_given: true });
         }
         let named = match document.version {
             Version::V2 => named_by_v2(document, home),
             Version::V3 => named_by_v3(document),
         };
-        let say = "set `base_url` to where its requests go";
         let address = match home {
             Some(home) => home.join(named.as_deref().unwrap_or("/")),
             None => match named {
@@ -49,19 +55,42 @@ impl Base {
                 }
             },
         };
-        let address = address.map_err(|error| format!("{error}; {say}"))?;
+        let address = address.map_err(|error| format!("{error}; {SAY}"))?;
         let origin = address.origin();
         match home {
             Some(home) if !home.same_origin(&address) => {
                 let words = "which is not where it comes from";
-                Err(format!("the document sends requests to `{origin}`, {words}; {say}"))
+                Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
             }
             None if address.ip().is_some_and(is_inside) => {
                 let words = "which is inside a network";
-                Err(format!("the document sends requests to `{origin}`, {words}; {say}"))
+                Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
             }
-            Some(_) | None => Ok(Self { address }),
+            Some(_) | None => Ok(Self { address, is_given: false }),
         }
+    }
+
+    /// Holds back what is secret from where a document in a file says: whoever changes the file would
+    /// have it sent elsewhere. `home` is where the document is from.
+    ///
+    /// # Errors
+    /// That nothing is sent, and what to do about it.
+    pub(crate) fn entrusted(
+        self,
+        settings: &OpenApiSettings,
+        home: Option<&WebAddress>,
+    ) -> Result<Self, String> {
+        if self.is_given || home.is_some() || !settings.sends_secrets() {
+            return Ok(self);
+        }
+        let origin = self.address.origin();
+        let words = "and a file alone does not say where secrets of `auth` and `headers` go";
+        Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
+    }
+
+    /// Where the document has requests go for all on the way to read, if it does.
+    pub(crate) fn exposes(&self) -> Option<String> {
+        (!self.is_given && !self.address.is_sheltered()).then(|| self.address.origin())
     }
 
     pub(crate) fn address(&self) -> &WebAddress {

@@ -105,10 +105,15 @@ impl Files {
             return Err("leads to the web".to_owned());
         }
         let name = unescape(name).ok_or("is no path")?;
+        let out = || "leads out of the document's folder".to_owned();
+        // Not even whether it exists is looked at.
+        if Path::new(&name).is_absolute() {
+            return Err(out());
+        }
         let path = folder.join(&name);
         let path = path.canonicalize().map_err(|error| format!("cannot be followed: {error}"))?;
-        if Path::new(&name).is_absolute() || !path.starts_with(&self.folder) {
-            return Err("leads out of the document's folder".to_owned());
+        if !path.starts_with(&self.folder) {
+            return Err(out());
         }
         if let Some(number) = self.paths.iter().position(|known| *known == path) {
             return Ok(number);
@@ -191,13 +196,18 @@ mod tests {
 
     #[test]
     fn nothing_else_is_read_and_what_is_not_followed_is_named() {
-        let absolute = std::env::temp_dir().join("x.json").display().to_string();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let there = elsewhere.path().join("x.json");
+        fs::write(&there, r#"{"x":"outside"}"#).unwrap();
+        let absolute = there.display().to_string();
+        let missing = elsewhere.path().join("y.json").display().to_string();
         for (reference, why) in [
             ("../outside.json", "leads out of the document's folder"),
             ("parts/../../outside.json#/x", "leads out of the document's folder"),
             ("%2e%2e/outside.json", "leads out of the document's folder"),
             ("link.json#/x", "leads out of the document's folder"),
-            (absolute.as_str(), ""),
+            (absolute.as_str(), "leads out of the document's folder"),
+            (missing.as_str(), "leads out of the document's folder"),
             ("https://h.example/x.json", "leads to the web"),
             ("file:///etc/passwd", "leads to the web"),
             ("//h.example/x.json", "leads to the web"),

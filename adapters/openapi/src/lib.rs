@@ -3,7 +3,7 @@
 //! Read in this order: [`settings`] is what the configuration says of one document, `load` fetches
 //! it, `yaml` and `document` read it, `files` what lies beside it, `base` says where requests go, `schema` makes JSON schemas of
 //! what it says, `operation`, `parameter` and `body` read operations, `tool` makes tools of them,
-//! `arguments`, `encode` and `request` make a request of a call, `auth` says what it is sent with, `token`
+//! `arguments`, `encode` and `request` make a request of a call, `scheme` and `auth` say what it is sent with, `token`
 //! gets what must be got for that, `answer` makes an answer of what came back, and `server` implements
 //! the hub's port.
 //!
@@ -27,6 +27,7 @@ mod arguments;
 mod request;
 mod answer;
 mod token;
+mod scheme;
 mod auth;
 mod server;
 

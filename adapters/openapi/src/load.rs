@@ -129,6 +129,10 @@ fn kept(folder: &Path, settings: &OpenApiSettings, url: &str) -> PathBuf {
 
 /// The text of a file that is not older than `age`.
 pub(crate) fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
+    // Opening a pipe would wait for whoever writes to it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
     let file = File::open(path)?;
     let about = file.metadata()?;
     let old = age.zip(about.modified()?.elapsed().ok()).is_some_and(|(age, since)| since > age);
@@ -188,6 +192,24 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a pipe is made by a program that is told nothing"
+    )]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).env_clear().status().unwrap();
+        assert!(made.success());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let own = folder.path().to_owned();
+        std::thread::spawn(move || {
+            sender.send([read_file(&pipe, None), read_file(&own, None)].map(|read| read.is_err()))
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok([true, true]));
+    }
 
     #[test]
     fn few_documents_are_kept_and_for_nobody_else() {

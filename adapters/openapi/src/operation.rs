@@ -38,6 +38,8 @@ pub(crate) struct Operation {
     pub(crate) summary: String,
     pub(crate) description: String,
     pub(crate) parameters: Vec<Parameter>,
+    /// Names in the query that are the configuration's, and no caller's.
+    pub(crate) reserved: Vec<String>,
     pub(crate) body: Option<Body>,
     /// The schema of what comes back, where that is an object.
     pub(crate) output: Option<Value>,
@@ -177,6 +179,7 @@ impl<'d> Written<'d> {
             summary: self.text("summary").trim().to_owned(),
             description: self.text("description").trim().to_owned(),
             parameters,
+            reserved: auth.in_queries(),
             body,
             output: responses.and_then(|responses| output(self.document, responses, self.left)),
             wants: wants(self.said, self.document),

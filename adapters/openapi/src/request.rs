@@ -45,6 +45,7 @@ impl Operation {
         let mut cookies = Vec::new();
         let taken = |name: &str| {
             base.sends(name)
+                || self.reserved.iter().any(|one| one == name)
                 || self.parameters.iter().any(|one| one.place == Place::Query && one.name == name)
         };
         for parameter in &self.parameters {

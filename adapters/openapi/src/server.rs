@@ -236,9 +236,8 @@ impl Offered {
 async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
     let wait = settings.startup_timeout;
     let loading = timeout(wait, load(&settings)).await;
-    let Loaded { text, home, stale } = loading.map_err(|_| {
-        format!("its document did not come within {wait:?}; raise `startup_timeout`")
-    })??;
+    let late = || format!("its document was not read within {wait:?}; raise `startup_timeout`");
+    let Loaded { text, home, stale } = loading.map_err(|_| late())??;
     let reading = Arc::clone(&settings);
     // A large document takes a while to read.
     let read = tokio::task::spawn_blocking(move || {
@@ -249,14 +248,15 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         };
         let astray = document.take_in(file);
         let given = reading.base_url.as_ref().map(|base| base.reveal().as_str());
-        let base = Base::choose(&document, given, home.as_ref())?;
+        let base =
+            Base::choose(&document, given, home.as_ref())?.entrusted(&reading, home.as_ref())?;
         let auth = Auth::read(&document, &reading, &base, home.as_ref());
         let found = operation::read(&document, &reading, &base, &auth);
         let items = found.operations.iter().filter_map(Operation::item).collect::<Vec<_>>();
         Ok::<_, String>((document, astray, base, auth, found, items))
     });
     let (document, astray, base, auth, found, items) =
-        read.await.map_err(|error| error.to_string())??;
+        timeout(wait, read).await.map_err(|_| late())?.map_err(|error| error.to_string())??;
     for line in found.left_out.iter().take(MAX_TOLD) {
         info!(server = %settings.name, "an operation is left out: {line}");
     }

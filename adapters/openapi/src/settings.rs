@@ -50,3 +50,15 @@ pub enum Source {
     /// On the web; the address may carry a token.
     Web(Secret<String>),
 }
+
+// === impl OpenApiSettings ===
+
+impl OpenApiSettings {
+    /// Whether requests are sent with anything that is not for all to know.
+    pub(crate) fn sends_secrets(&self) -> bool {
+        let secrets = || self.secrets.iter().map(Secret::reveal).filter(|one| !one.is_empty());
+        let mut headers = self.headers.iter().map(|(_, value)| value.reveal());
+        !self.auth.is_empty()
+            || headers.any(|value| secrets().any(|one| value.contains(one.as_str())))
+    }
+}

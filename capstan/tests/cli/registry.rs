@@ -174,7 +174,11 @@ fn a_registry_that_cannot_be_used_is_named_with_what_to_do() {
 
 /// The bytes of a bundle that starts `sh`, with this in the manifest besides.
 fn bundle(arg: &str, settings: &Value) -> Vec<u8> {
-    let manifest = json!({
+    packed(&manifest(arg, settings))
+}
+
+fn manifest(arg: &str, settings: &Value) -> Value {
+    json!({
         "user_config": settings,
         "manifest_version": "0.3",
         "name": "packed",
@@ -186,7 +190,10 @@ fn bundle(arg: &str, settings: &Value) -> Vec<u8> {
             "entry_point": "run",
             "mcp_config": { "command": "${__dirname}/run", "args": [arg], "env": {} },
         },
-    });
+    })
+}
+
+fn packed(manifest: &Value) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, text) in [("manifest.json", manifest.to_string()), ("run", "#!/bin/sh\n".to_owned())]
     {
@@ -235,7 +242,13 @@ fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
         &said,
         "needs ${CAPSTAN_PACKED__API_KEY} (set in your environment): its setting `api_key`",
     );
-    says(&said, "can use ${CAPSTAN_PACKED__PIN}: its setting `pin`");
+    says(
+        &said,
+        "can use ${CAPSTAN_PACKED__PIN}: its setting `pin`; add it with `--set \
+         'pin=${CAPSTAN_PACKED__PIN}'`",
+    );
+    let (_, said) = added(key, "--set pin=${CAPSTAN_PACKED__PIN}", 0);
+    assert!(!said.contains("add it with"), "{said}");
     let (file, said) = added(key, "--set api_key=${MINE} --set mode=fast", 0);
     says(&file, "args = [\"--key=${MINE}:fast\"]");
     assert!(!said.contains("API_KEY"), "{said}");
@@ -244,8 +257,30 @@ fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
     says(&said, "--set 'api_key=${CAPSTAN_PACKED__API_KEY}'");
     says(&added(key, "--set other=1", 2).1, "it has: api_key, pin, mode");
     says(&added(key, "--set api_key", 2).1, "write it as `--set KEY=VALUE`");
-    // A bundle that names a variable of the user's itself gets none.
-    added("--key=${HOME}/${AWS_SECRET_ACCESS_KEY}", "", 3);
+}
+
+#[test]
+fn a_bundle_that_names_a_variable_of_the_user_is_not_added() {
+    for (place, value) in [
+        ("/server/mcp_config/args", json!(["--key=${HOME}/${AWS_SECRET_ACCESS_KEY}"])),
+        ("/server/mcp_config/env", json!({ "A": "${AWS_SECRET_ACCESS_KEY}" })),
+        ("/server/mcp_config/env", json!({ "A_${AWS_SECRET_ACCESS_KEY}": "x" })),
+        ("/description", json!("It is ${AWS_SECRET_ACCESS_KEY}")),
+    ] {
+        let mut manifest = manifest("--quiet", &json!({}));
+        *manifest.pointer_mut(place).unwrap() = value;
+        let bytes = packed(&manifest);
+        let sha256 = digest(&bytes);
+        let files = Registry::with(HashMap::from([("/x.mcpb".to_owned(), bytes)]));
+        let world = World::new();
+        let package = json!({ "registryType": "mcpb", "fileSha256": sha256,
+            "identifier": format!("{}/x.mcpb", files.url) });
+        let server = json!({ "name": "io.example/packed", "packages": [package] });
+        world.write("project/server.json", server.to_string());
+        let ended = ends_with(run(&world, "registry add ./server.json --yes"), 3);
+        says(&ended.stderr, "names a variable, which it may not");
+        assert!(!world.config().join("capstan/config.toml").exists(), "{place}");
+    }
 }
 
 #[test]

@@ -37,6 +37,44 @@ async fn a_document_in_a_file_is_read_and_needs_a_base() {
 }
 
 #[tokio::test]
+async fn a_file_alone_sends_no_secret_anywhere() {
+    let key = |settings: &mut OpenApiSettings| {
+        settings.headers.clear();
+        let token = capstan_model::Credentials::Token(secret("key-of-mine"));
+        settings.auth = vec![("a".to_owned(), token)];
+    };
+    let header = |settings: &mut OpenApiSettings| {
+        settings.headers = vec![("X-Any".to_owned(), secret("k hunter2hunter2"))];
+    };
+    let open = |settings: &mut OpenApiSettings| {
+        settings.headers = vec![("X-Any".to_owned(), secret("for all to know"))];
+    };
+    let changes: [&dyn Fn(&mut OpenApiSettings); 5] = [&key, &header, &key, &header, &open];
+    for (number, change) in changes.into_iter().enumerate() {
+        let (with_base, expected) = (matches!(number, 2 | 3), number >= 2);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("api.json");
+        let web = Arc::new(Web::start(Box::new(ok)).await);
+        let scheme = json!({ "type": "apiKey", "in": "header", "name": "X-K" });
+        let text = json!({ "openapi": "3.0.0", "servers": [{ "url": web.origin }],
+            "components": { "securitySchemes": { "a": scheme } },
+            "paths": { "/x": { "get": { "operationId": "x", "responses": {} } } } });
+        std::fs::write(&file, text.to_string()).unwrap();
+        let scene = Scene::of(web, |settings, origin| {
+            settings.source = Source::File(file.clone());
+            settings.base_url = with_base.then(|| secret(origin));
+            change(settings);
+        });
+        let told = scene.call("x", json!({})).await.map_err(|error| error.to_string());
+        assert_eq!(told.is_ok(), expected, "{number}: {told:?}");
+        assert_eq!(scene.web.sent().len(), usize::from(expected), "{number}");
+        if let Err(error) = told {
+            assert!(error.contains("set `base_url`"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_document_in_several_files_is_read_and_says_what_it_could_not_follow() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

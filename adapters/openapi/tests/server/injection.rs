@@ -121,6 +121,24 @@ async fn what_the_base_says_is_sent_with_every_query_and_nobody_else_says_it() {
     }
 }
 
+#[tokio::test]
+async fn the_name_of_a_key_in_the_query_is_not_a_callers() {
+    let change = |settings: &mut capstan_openapi::OpenApiSettings, _: &str| {
+        let key = capstan_model::Credentials::Token(secret("key-of-mine"));
+        settings.auth = vec![("second".to_owned(), key)];
+    };
+    let answer = |_: &crate::web::Sent| crate::web::reply(200, "text/plain", "ok");
+    let scene = Scene::with("bank.json", answer, change).await;
+    let before = scene.sends("spread", json!({ "free": { "third": "x" } })).await;
+    assert_eq!(before.line, "GET /spread?third=x&sec%20ond=key-of-mine HTTP/1.1");
+    let sent = scene.web.sent().len();
+    for arguments in [json!({ "free": { "sec ond": "x" } }), json!({ "sec ond": "x" })] {
+        let error = scene.call("spread", arguments.clone()).await.unwrap_err();
+        assert!(matches!(error, CallError::InvalidArguments { .. }), "{arguments}: {error}");
+    }
+    assert_eq!(scene.web.sent().len(), sent);
+}
+
 #[test]
 fn any_value_is_one_segment_that_means_the_value_or_is_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

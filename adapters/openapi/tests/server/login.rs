@@ -260,6 +260,10 @@ async fn what_does_not_fit_the_document_is_said_and_never_sent() {
     let token = || Credentials::Token(secret("a-token-of-ours"));
     for (name, credentials, expected) in [
         ("nobody", token(), "is no security scheme of the document, which has `"),
+        ("key", Credentials::Token(secret("a-key\n")), "`openapi.auth.key.token` has a line break"),
+        ("bearer", Credentials::Token(secret("a-token\r\n")), "has a line break, or another"),
+        ("login", Credentials::Token(secret("tokén")), "another character that cannot be sent"),
+        ("biscuit", Credentials::Token(secret("crumb\0")), "another character that cannot be sent"),
         ("name", token(), "something else than it takes: it wants a name and a password"),
         ("key", client(SECRET, None), "something else than it takes: it wants a key in the header"),
         ("far", client(SECRET, None), "gets tokens from `https://far.example`, which is not where"),
