@@ -29,7 +29,7 @@ pub struct Plain {
 }
 
 /// What is sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct PlainRequest {
     /// The method, in capitals.
     pub method: &'static str,

@@ -1,6 +1,6 @@
 //! Which subcommands may only read.
 //!
-//! What a program is called says nothing of it (`apt-get` gets nothing to look at), and words that
+//! What a program with subcommands is called says nothing of them (`apt-get` gets nothing to look at), and words that
 //! read elsewhere leave something behind here: what is fetched, formatted or extracted on a command
 //! line goes into files. So a subcommand is said to write unless its own words, or the first word
 //! that describes it, are known to look at things. What is known to look is then judged like any
@@ -46,12 +46,13 @@ const VERBS: &[&str] = &[
 
 /// Whether a subcommand, or a program without any, may be one that only reads.
 pub(crate) fn may_read(binary: &str, path: &[String], summary: &str) -> bool {
-    let own = match path {
-        [] => binary,
-        [.., last] => last.as_str(),
+    let is_known = |word: &str| WORDS.contains(&word.to_ascii_lowercase().as_str());
+    let looks = match path {
+        // The whole name: `ls` looks, `apt-get` does not.
+        [] => is_known(binary),
+        [.., last] => last.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known),
     };
-    let words = || own.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
-    if words().any(|word| WORDS.contains(&word.as_str())) {
+    if looks {
         return true;
     }
     let first = summary.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
@@ -100,6 +101,7 @@ mod tests {
             ("cargo clippy", "Checks a package to catch common mistakes"),
             ("apt-get update", "Retrieve new lists of packages"),
             ("apt-get source", "Download source archives"),
+            ("apt-get", ""),
             ("tar", "GNU 'tar' saves many files together into a single tape or disk archive"),
             ("prog frobnicate", ""),
             ("prog encode", "Encodes a file"),
