@@ -32,8 +32,9 @@ use sums::Sums;
 /// How long it takes at most until what another process approved is seen here.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The same, for a tool that is called and would be refused.
-const LOOK_CLOSER: Duration = Duration::from_millis(100);
+/// The same, for a tool that is called and would be refused: less than it takes to approve one and
+/// call it then.
+const LOOK_CLOSER: Duration = Duration::from_millis(5);
 
 /// What is said of a server's definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
