@@ -6,12 +6,11 @@ use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
 use capstan_model::{CallError, ItemId, Kind, Target};
 use capstan_wire::{Json, RequestId, compose, object};
-use tokio::sync::mpsc;
 
 use crate::client::{Client, View};
 use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::delivering::{self, Done, Form, Words, modern};
-use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::exchange::{Exchange, Payload};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
@@ -19,6 +18,8 @@ use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
+use crate::telling::channel;
+use crate::work::Work;
 
 /// One call on its way.
 struct Way {
@@ -110,9 +111,9 @@ impl Way {
             let again = coming.map(|coming| coming.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let Parked { events, task, operator, .. } = parked;
+        let Parked { events, work, operator, .. } = parked;
         operator.hear(&self.params);
-        let exchange = Exchange::running(id, &self.client, events, task);
+        let exchange = Exchange::running(id, &self.client, events, work);
         match coming {
             Some(coming) => exchange.coming(coming),
             None => exchange,
@@ -120,12 +121,13 @@ impl Way {
     }
 
     fn coming(&self, operator: &Arc<ClientOperator>) -> Option<Coming> {
+        let call = self.call.clone()?;
         Some(Coming {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
             peer: self.client.peer,
-            call: self.call.clone()?,
+            call,
         })
     }
 
@@ -140,7 +142,7 @@ impl Way {
     }
 
     fn start(self, id: RequestId) -> Exchange {
-        let (events, coming_out) = mpsc::channel(EVENTS);
+        let (events, coming_out) = channel();
         let around = self.gateway.around();
         let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
         let operator = operator.taking(self.form);
@@ -150,8 +152,8 @@ impl Way {
         }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        let task = Task::new(self.run(operator));
-        let exchange = Exchange::running(id, &client, coming_out, task);
+        let work = Work::new(self.run(operator));
+        let exchange = Exchange::running(id, &client, coming_out, work);
         match coming {
             Some(coming) => exchange.coming(coming),
             None => exchange,
@@ -167,27 +169,29 @@ impl Way {
             params = context.put(&params);
         }
         let caller = caller_of(&self.client.caller, &params);
-        let target = Target::spelled(self.kind, self.name.clone());
-        let mut call = Call { caller, target, params, part: self.part };
+        let mut call = Call { caller, target: self.target(), params, part: self.part };
         let hub = self.gateway.hub();
         // Written down from the first look for it: who tries what is not there leaves a trace too.
         let is_searched = self.client.view == View::All && self.kind == Kind::Resource;
         let search = is_searched.then(|| hub.begin_search(&call));
-        let Some(target) = self.target().await else {
-            let (kind, name) = (self.kind, self.name.clone());
-            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
-            end(span, || Ending::failed(&unknown));
-            if let Some(search) = search {
-                drop(search.end(Err(unknown.clone())).await);
-            }
-            return self.fail(&unknown, &operator).map(Done::Payload);
-        };
+        if is_searched {
+            let located = Box::pin(self.gateway.locate(&self.client, &self.name)).await;
+            let Some((server, item)) = located else {
+                let (kind, name) = (self.kind, self.name.clone());
+                let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
+                end(span, || Ending::failed(&unknown));
+                if let Some(search) = search {
+                    drop(search.end(Err(unknown.clone())).await);
+                }
+                return self.fail(&unknown, &operator).map(Done::Payload);
+            };
+            call.target = Target::exact(self.kind, ItemId { server, item });
+        }
         if let Some(span) = &mut span
-            && let Some(id) = hub.ids_of(&target).next()
+            && let Some(id) = hub.ids_of(&call.target).next()
         {
             span.found(&id.server);
         }
-        call.target = target;
         let session = Arc::clone(&self.client.session);
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(&operator);
@@ -217,19 +221,14 @@ impl Way {
         }))
     }
 
-    /// What the hub is to look for; `None` when no server has it.
-    async fn target(&self) -> Option<Target> {
-        let id = match (&self.client.view, self.kind) {
-            (View::All, Kind::Tool | Kind::Prompt) => {
-                return Some(Target::spelled(self.kind, self.name.clone()));
+    /// What the hub is to look for.
+    fn target(&self) -> Target {
+        match &self.client.view {
+            View::All => Target::spelled(self.kind, self.name.clone()),
+            View::One(server) => {
+                Target::exact(self.kind, ItemId { server: server.clone(), item: self.name.clone() })
             }
-            (View::One(server), _) => ItemId { server: server.clone(), item: self.name.clone() },
-            (View::All, Kind::Resource) => {
-                let (server, item) = self.gateway.locate(&self.client, &self.name).await?;
-                ItemId { server, item }
-            }
-        };
-        Some(Target::exact(self.kind, id))
+        }
     }
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.

@@ -1,13 +1,11 @@
 //! One request of a client, and what comes back: messages on the way, then the answer.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use capstan_wire::{Json, RequestId, compose};
-use futures::FutureExt as _;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::coming::Coming;
@@ -15,26 +13,34 @@ use crate::delivering::{Delivered, Delivering, Done};
 use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
 use crate::park::Parked;
-
-/// Messages of one request that wait to be sent.
-pub(crate) const EVENTS: usize = 256;
+use crate::telling::{Hearer, channel};
+use crate::work::{Undone, Work, Worked};
 
 /// A request that is worked on. Dropping it ends the work, and tells the server so.
 #[must_use = "dropping it cancels the request"]
 pub struct Exchange {
     id: RequestId,
-    work: Work,
+    stage: Stage,
     /// Who is to forget the request when it is done.
     client: Option<Arc<Client>>,
     /// How a call of a modern client goes on that has something to ask.
     coming: Option<Coming>,
 }
 
-enum Work {
+enum Stage {
     /// Done before it began.
     Ready(Option<Answer>),
     /// Under way.
-    Running { events: mpsc::Receiver<Event>, task: Task, said: VecDeque<Bytes> },
+    Running(Running),
+}
+
+struct Running {
+    events: Hearer<Event>,
+    work: Work,
+    /// What is to be told before anything else.
+    said: VecDeque<Bytes>,
+    /// What came of the work, while there is something to be told before.
+    worked: Option<Worked>,
 }
 
 /// What comes back for a request.
@@ -56,7 +62,7 @@ pub enum Next {
 /// The answer to a request, in pieces so that a large result is not copied.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    head: Bytes,
+    head: Vec<u8>,
     body: Bytes,
     tail: Bytes,
     /// The JSON-RPC code, when it is an error.
@@ -71,33 +77,31 @@ pub(crate) struct Payload {
     pub(crate) after: Bytes,
 }
 
-/// A task that ends when nobody waits for it any more.
-pub(crate) struct Task(pub(crate) JoinHandle<Result<Done, Fault>>);
-
 // === impl Exchange ===
 
 impl Exchange {
     pub(crate) fn ready(id: RequestId, result: Result<Payload, Fault>) -> Self {
         let answer = Answer::of(&id, result);
-        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None }
+        Self { id, stage: Stage::Ready(Some(answer)), client: None, coming: None }
     }
 
     pub(crate) fn fault(id: RequestId, fault: Fault) -> Self {
         Self::ready(id, Err(fault))
     }
 
-    /// Work that goes on in a task of its own.
+    /// Work of which something may be said before it is done.
     pub(crate) fn running(
         id: RequestId,
         client: &Arc<Client>,
-        events: mpsc::Receiver<Event>,
-        task: Task,
+        events: Hearer<Event>,
+        work: Work,
     ) -> Self {
-        if let Err(why) = client.runs(&id, task.0.abort_handle()) {
+        if let Err(why) = client.runs(&id, work.handle()) {
             return Self::fault(id, Fault::new(-32600, why));
         }
-        let work = Work::Running { events, task, said: VecDeque::new() };
-        Self { id, work, client: Some(Arc::clone(client)), coming: None }
+        let running = Running { events, work, said: VecDeque::new(), worked: None };
+        let (stage, client) = (Stage::Running(running), Some(Arc::clone(client)));
+        Self { id, stage, client, coming: None }
     }
 
     /// Work that nothing is said about before it is done.
@@ -106,14 +110,21 @@ impl Exchange {
         client: &Arc<Client>,
         work: impl Future<Output = Result<Payload, Fault>> + Send + 'static,
     ) -> Self {
-        let (_, events) = mpsc::channel(1);
-        Self::running(id, client, events, Task::new(work))
+        let (_, events) = channel();
+        Self::running(id, client, events, Work::new(work))
     }
 
     /// The same, for a call that may have to wait for its client to come back.
     pub(crate) fn coming(mut self, coming: Coming) -> Self {
         self.coming = Some(coming);
         self
+    }
+
+    /// Lets the work go on by itself, also while nobody waits for what comes next.
+    pub fn detach(&mut self) {
+        if let Stage::Running(running) = &mut self.stage {
+            running.work.detach();
+        }
     }
 
     /// What comes next; `None` after the answer.
@@ -129,26 +140,21 @@ impl Exchange {
 
     /// The same; but a large answer may still be coming, where that was asked for.
     pub async fn next_coming(&mut self) -> Option<Next> {
-        let Work::Running { events, task, said } = &mut self.work else {
-            let Work::Ready(answer) = &mut self.work else { return None };
-            return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
+        let running = match &mut self.stage {
+            Stage::Ready(answer) => {
+                return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
+            }
+            Stage::Running(running) => running,
         };
-        if let Some(message) = said.pop_front() {
-            return Some(Next::Out(Out::Message(message)));
-        }
-        let result = tokio::select! {
-            biased;
-            // Everything that was said before the answer comes before it.
-            Some(event) = events.recv() => match event {
-                Event::Message(message) => return Some(Next::Out(Out::Message(message))),
-                Event::Question(question) => return self.ask(question).await.map(Next::Out),
-            },
-            result = &mut task.0 => result,
+        let worked = match running.next().await {
+            Ok(Event::Message(message)) => return Some(Next::Out(Out::Message(message))),
+            Ok(Event::Question(question)) => return self.ask(question).await.map(Next::Out),
+            Err(worked) => worked,
         };
-        self.work = Work::Ready(None);
-        let result = match result {
+        self.stage = Stage::Ready(None);
+        let result = match worked {
             Ok(Ok(Done::Coming(mut coming))) => {
-                let head = start(Some(&self.id), br#","result":"#).freeze();
+                let head = start(Some(&self.id), br#","result":"#).into();
                 let whose = self.client.take().map(|client| Delivered::new(client, &self.id));
                 coming.begins(head, whose);
                 return Some(Next::Coming(coming));
@@ -156,11 +162,13 @@ impl Exchange {
             Ok(Ok(Done::Payload(payload))) => Ok(payload),
             Ok(Err(fault)) => Err(fault),
             // Whoever cancels expects no answer.
-            Err(error) if error.is_cancelled() => {
+            Err(Undone::Cancelled) => {
                 self.done();
                 return None;
             }
-            Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
+            Err(Undone::Broken) => {
+                Err(Fault::new(INTERNAL, "the request failed in here; the log says more"))
+            }
         };
         self.done();
         Some(Next::Out(Out::Answer(Answer::of(&self.id, result))))
@@ -171,29 +179,28 @@ impl Exchange {
         // Questions that were put at once arrive one after the other.
         tokio::task::yield_now().await;
         let mut questions = vec![first];
-        if let Work::Running { events, said, .. } = &mut self.work {
-            while let Ok(event) = events.try_recv() {
-                match event {
-                    Event::Message(message) => said.push_back(message),
-                    Event::Question(question) => questions.push(question),
-                }
+        let stage = std::mem::replace(&mut self.stage, Stage::Ready(None));
+        let (Stage::Running(running), Some(coming)) = (stage, &self.coming) else { return None };
+        let Running { mut events, mut work, mut said, worked: _ } = running;
+        while let Some(event) = events.try_next() {
+            match event {
+                Event::Message(message) => said.push_back(message),
+                Event::Question(question) => questions.push(question),
             }
         }
-        let work = std::mem::replace(&mut self.work, Work::Ready(None));
-        let (Work::Running { events, task, mut said }, Some(coming)) = (work, &self.coming) else {
-            return None;
-        };
+        // Until the client comes back nobody waits for it.
+        work.detach();
         let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
         let questions = questions.into_iter().enumerate().map(number).collect();
         let (expires, operator) = (coming.expires(), Arc::clone(&coming.operator));
-        let parked = Parked { events, task, operator, questions, expires };
+        let parked = Parked { events, work, operator, questions, expires };
         let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
         let message = said.pop_front();
         self.done();
         match message {
             None => Some(Out::Answer(answer)),
             Some(message) => {
-                self.work = Work::Ready(Some(answer));
+                self.stage = Stage::Ready(Some(answer));
                 Some(Out::Message(message))
             }
         }
@@ -212,6 +219,36 @@ impl Drop for Exchange {
     }
 }
 
+// === impl Running ===
+
+impl Running {
+    /// What happens next, or what came of the work.
+    async fn next(&mut self) -> Result<Event, Worked> {
+        let Self { events, work, said, worked } = self;
+        if let Some(message) = said.pop_front() {
+            return Ok(Event::Message(message));
+        }
+        if let Some(worked) = worked.take() {
+            return Err(worked);
+        }
+        let ended = tokio::select! {
+            biased;
+            event = events.next() => return Ok(event),
+            ended = work => ended,
+        };
+        // Everything that was said before the answer comes before it. A question is none that
+        // anybody waits for.
+        while let Some(event) = events.try_next() {
+            if let Event::Message(message) = event {
+                said.push_back(message);
+            }
+        }
+        let Some(message) = said.pop_front() else { return Err(ended) };
+        *worked = Some(ended);
+        Ok(Event::Message(message))
+    }
+}
+
 // === impl Answer ===
 
 impl Answer {
@@ -227,7 +264,7 @@ impl Answer {
                     tail.extend_from_slice(b"}");
                     tail.freeze()
                 };
-                Self { head: head.freeze(), body: payload.body, tail, error: None }
+                Self { head, body: payload.body, tail, error: None }
             }
             Err(fault) => Self::fault(Some(id), &fault),
         }
@@ -235,7 +272,7 @@ impl Answer {
 
     /// One that is put together already.
     fn whole(body: Bytes) -> Self {
-        Self { head: Bytes::new(), body, tail: Bytes::new(), error: None }
+        Self { head: Vec::new(), body, tail: Bytes::new(), error: None }
     }
 
     pub(crate) fn result(id: &RequestId, result: &Json) -> Self {
@@ -243,7 +280,7 @@ impl Answer {
     }
 
     pub(crate) fn fault(id: Option<&RequestId>, fault: &Fault) -> Self {
-        let (head, tail) = (start(id, br#","error":"#).freeze(), Bytes::from_static(b"}"));
+        let (head, tail) = (start(id, br#","error":"#), Bytes::from_static(b"}"));
         Self { head, body: fault.to_json().bytes().clone(), tail, error: Some(fault.code()) }
     }
 
@@ -269,7 +306,7 @@ impl Answer {
 
     /// The pieces, in order.
     pub fn pieces(self) -> [Bytes; 3] {
-        [self.head, self.body, self.tail]
+        [self.head.into(), self.body, self.tail]
     }
 
     /// Puts all of it behind what is there.
@@ -289,31 +326,40 @@ impl From<Json> for Payload {
     }
 }
 
-// === impl Task ===
-
-impl Task {
-    pub(crate) fn new<T: Into<Done>>(
-        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
-    ) -> Self {
-        Self(tokio::spawn(work.map(|result| result.map(Into::into))))
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// The start of a message with this id.
-fn start(id: Option<&RequestId>, then: &[u8]) -> BytesMut {
-    let mut head = BytesMut::with_capacity(64);
+fn start(id: Option<&RequestId>, then: &[u8]) -> Vec<u8> {
+    let mut head = Vec::with_capacity(64);
     head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     match id {
-        Some(RequestId::Number(id)) => head.extend_from_slice(id.to_string().as_bytes()),
+        // Writing into memory does not fail.
+        Some(RequestId::Number(id)) => drop(write!(head, "{id}")),
         Some(RequestId::Text(id)) => head.extend_from_slice(compose::string(id).as_bytes()),
         None => head.extend_from_slice(b"null"),
     }
     head.extend_from_slice(then);
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_said_in_one_breath_with_the_answer_comes_before_it() {
+        let (teller, events) = channel();
+        let work = Work::new(async move {
+            for text in ["1", "2"] {
+                assert!(
+                    teller.try_tell(Event::Message(Bytes::from_static(text.as_bytes()))).is_ok()
+                );
+            }
+            Ok(Payload::from(Json::empty_object()))
+        });
+        let mut running = Running { events, work, said: VecDeque::new(), worked: None };
+        for expected in ["1", "2"] {
+            let Ok(Event::Message(message)) = running.next().await else { panic!("no message") };
+            assert_eq!(message, expected);
+        }
+        assert!(matches!(running.next().await, Err(Ok(Ok(Done::Payload(_))))));
+    }
 }

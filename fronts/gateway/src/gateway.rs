@@ -336,11 +336,9 @@ impl Gateway {
 
     /// What a request has around it.
     pub(crate) fn around(&self) -> Around {
-        Around {
-            patience: self.hub().limits.question_wait,
-            servers: self.hub().backends.len(),
-            tasks: Arc::clone(&self.tasks),
-        }
+        let hub = self.hub();
+        let (patience, servers) = (hub.limits.question_wait, hub.backends.len());
+        Around { patience, servers, tasks: Arc::clone(&self.tasks) }
     }
 
     pub(crate) fn now(&self) -> Duration {

@@ -9,17 +9,18 @@ use capstan_hub::Asks;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, RequestId, compose, object};
-use tokio::sync::mpsc;
 
 use crate::classes::Change;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
-use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
 use crate::shares::Shares;
 use crate::task::needs_tasks;
+use crate::telling::{Teller, channel};
+use crate::work::Work;
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
@@ -48,7 +49,7 @@ struct Listen {
     id: Json,
     lists: HashSet<&'static str>,
     resources: HashMap<(ServerName, String), String>,
-    events: mpsc::Sender<Event>,
+    events: Teller<Event>,
 }
 
 /// Who asks for a subscription, and by which request.
@@ -95,7 +96,7 @@ impl Gateway {
         if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
             return Exchange::fault(id, needs_tasks());
         }
-        let (events, coming_out) = mpsc::channel(EVENTS);
+        let (events, coming_out) = channel();
         let own_id = match &id {
             RequestId::Number(number) => {
                 Json::from_value(number).unwrap_or_else(|_| Json::empty_object())
@@ -109,14 +110,14 @@ impl Gateway {
         };
         let gateway = Arc::clone(self);
         let task = async move { gateway.run_listen(listener, filter, events).await };
-        Exchange::running(id, client, coming_out, Task::new(task))
+        Exchange::running(id, client, coming_out, Work::new(task))
     }
 
     async fn run_listen(
         self: Arc<Self>,
         Listening { client, caller, id }: Listening,
         filter: Json,
-        events: mpsc::Sender<Event>,
+        events: Teller<Event>,
     ) -> Result<Payload, Fault> {
         let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
         let lists: HashSet<&'static str> =
@@ -139,9 +140,9 @@ impl Gateway {
             }
         }
         let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
-        let listen = Listen { view, caller, id, lists, resources, events: events.clone() };
+        let listen = Listen { view, caller, id, lists, resources, events };
         // The first message says what was understood.
-        if events.send(Event::Message(listen.acknowledged())).await.is_err() {
+        if listen.events.tell(Event::Message(listen.acknowledged())).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
         let number = self.audience.add(listen);
@@ -337,7 +338,7 @@ impl Listen {
     }
 
     fn tell(&self, method: &str, params: &Json) {
-        if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
+        if self.events.try_tell(Event::Message(self.message(method, params))).is_err() {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
     }

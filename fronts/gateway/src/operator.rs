@@ -13,8 +13,7 @@ use capstan_hub::{Ground, Part};
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tracing::debug;
 
 use crate::approve;
@@ -23,6 +22,7 @@ use crate::delivering::Form;
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
 use crate::tasks::Tasks;
+use crate::telling::{Teller, Untold};
 
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -30,7 +30,7 @@ pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The client of one call.
 pub(crate) struct ClientOperator {
     pub(crate) client: Arc<Client>,
-    events: mpsc::Sender<Event>,
+    events: Teller<Event>,
     hearing: Mutex<Hearing>,
     pub(crate) around: Around,
     /// Whether it said yes to the call.
@@ -100,7 +100,7 @@ impl ClientOperator {
     pub(crate) fn new(
         client: Arc<Client>,
         params: &Json,
-        events: mpsc::Sender<Event>,
+        events: Teller<Event>,
         around: Around,
     ) -> Self {
         let hearing = Mutex::new(Hearing::of(&client, params));
@@ -156,9 +156,9 @@ impl ClientOperator {
     fn tell(&self, method: &str, params: &Json) {
         self.whole.store(true, Ordering::Relaxed);
         let message = compose::notification(method, Some(params)).into();
-        match self.events.try_send(Event::Message(message)) {
+        match self.events.try_tell(Event::Message(message)) {
             Ok(()) => {}
-            Err(TrySendError::Closed(Event::Message(message))) if self.hears_on() => {
+            Err(Untold::Unheard(Event::Message(message))) if self.hears_on() => {
                 self.client.tell(message);
             }
             Err(_) => debug!("a client does not read what it is told; a message is left out"),
@@ -184,7 +184,7 @@ impl ClientOperator {
         if self.client.revision.is_modern() {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
-            if self.events.send(Event::Question(Open { asking, params, answer })).await.is_err() {
+            if self.events.tell(Event::Question(Open { asking, params, answer })).await.is_err() {
                 return Err(gone());
             }
             return answered.await.unwrap_or_else(|_| Err(gone()));
@@ -192,7 +192,7 @@ impl ClientOperator {
         let (id, asked) = self.client.ask();
         let params = for_legacy(params, asking, id);
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
-        let sent = self.events.send(Event::Message(message.clone())).await;
+        let sent = self.events.tell(Event::Message(message.clone())).await;
         // Of a task it may be asked elsewhere.
         let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
         if !is_asked {
@@ -363,7 +363,7 @@ impl Drop for Put<'_> {
         let message = Bytes::from(compose::notification("notifications/cancelled", Some(&params)));
         let ClientOperator { events, client, .. } = self.operator;
         // Where its request is over, there may still be another way to it.
-        if events.try_send(Event::Message(message.clone())).is_err() {
+        if events.try_tell(Event::Message(message.clone())).is_err() {
             client.tell(message);
         }
     }

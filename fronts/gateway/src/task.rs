@@ -8,15 +8,16 @@ use capstan_model::{CallError, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
-use tokio::sync::mpsc;
 
 use crate::client::Client;
-use crate::exchange::{EVENTS, Exchange, Payload, Task};
+use crate::exchange::{Exchange, Payload};
 use crate::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::gateway::Gateway;
 use crate::operator::ClientOperator;
 use crate::revision::Revision;
 use crate::tasks::{Owner, TASKS, Task as Kept};
+use crate::telling::channel;
+use crate::work::Work;
 
 /// Tasks on one page of a list.
 const PAGE: usize = 50;
@@ -52,7 +53,7 @@ impl Gateway {
             return None;
         }
         let params = params.cloned().unwrap_or_else(Json::empty_object);
-        let (events, coming_out) = mpsc::channel(EVENTS);
+        let (events, coming_out) = channel();
         let operator = ClientOperator::new(Arc::clone(client), &params, events, self.around());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let method = method.to_owned();
@@ -64,7 +65,7 @@ impl Gateway {
             };
             result.map(Payload::from)
         };
-        Some(Exchange::running(id.clone(), client, coming_out, Task::new(work)))
+        Some(Exchange::running(id.clone(), client, coming_out, Work::new(work)))
     }
 
     async fn one_task(
