@@ -6,12 +6,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use capstan_hub::ports::{BoxFuture, Item, Listener};
 use capstan_model::ServerName;
 use capstan_wire::{Json, Reply, compose};
 use futures::FutureExt;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tracing::{Instrument, debug};
 
@@ -141,8 +144,7 @@ impl Connection {
         // The protocol knows no way to take a handshake back.
         let silently = method == "initialize";
         let mut abandon = Abandon { connection: self, id, silently };
-        let sent = self.out.send(compose::request(id, method, Some(params)));
-        match timeout(limit, sent).await {
+        match self.out.send_within(limit, compose::request(id, method, Some(params))).await {
             Ok(true) => {}
             Ok(false) => {
                 abandon.silently = true;
@@ -224,6 +226,18 @@ impl Outbox {
     pub(crate) async fn send(&self, line: Vec<u8>) -> bool {
         self.log(&line);
         self.queue.send(line).await.is_ok()
+    }
+
+    /// The same, within a time. Where there is room nothing is timed.
+    async fn send_within(&self, limit: Duration, line: Vec<u8>) -> Result<bool, Elapsed> {
+        self.log(&line);
+        match self.queue.try_send(line) {
+            Ok(()) => Ok(true),
+            Err(TrySendError::Closed(_)) => Ok(false),
+            Err(TrySendError::Full(line)) => {
+                timeout(limit, self.queue.send(line)).await.map(|sent| sent.is_ok())
+            }
+        }
     }
 
     /// Queues one message if there is room, for those who cannot wait.

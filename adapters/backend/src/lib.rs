@@ -18,6 +18,7 @@ mod line;
 mod stderr;
 mod mask;
 mod alive;
+mod signs;
 mod pending;
 mod started;
 mod fault;

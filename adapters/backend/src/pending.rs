@@ -1,16 +1,17 @@
 //! Requests that wait for their replies.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_wire::{Json, Reply};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::signs::{Ends, Signs};
 use crate::started::Started;
 
 /// How far progress can put a deadline off, as a multiple of the limit.
@@ -62,29 +63,13 @@ struct Waiter {
     _ends: Ends,
 }
 
-/// Says that a request is over.
-struct Ends(Arc<Signs>);
-
-/// What tells a waiting request that more time is needed.
-#[derive(Debug, Default)]
-struct Signs {
-    /// Progress was made, or a question opened or closed.
-    changed: Notify,
-    progressed: AtomicBool,
-    /// Questions that are open.
-    questions: AtomicUsize,
-    /// Whether the request is over, and who is to know.
-    ended: AtomicBool,
-    over: Notify,
-}
-
 // === impl Pending ===
 
 impl Pending {
     pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
         let (tx, rx) = oneshot::channel();
         let signs = Arc::new(Signs::default());
-        let ends = Ends(Arc::clone(&signs));
+        let ends = Ends::of(&signs);
         let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs), _ends: ends };
         self.map().insert(id, waiter);
         Waiting { reply: rx, signs }
@@ -105,8 +90,7 @@ impl Pending {
     /// The operator behind request `id`, whose deadline is put off by this sign of life.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
         let operator = self.map().get(&id).map(|waiter| {
-            waiter.signs.progressed.store(true, Ordering::Release);
-            waiter.signs.changed.notify_one();
+            waiter.signs.progress();
             waiter.operator.clone()
         });
         operator.unwrap_or_else(|| self.started.of(id))
@@ -223,7 +207,7 @@ impl Waiting {
             tokio::select! {
                 biased;
                 reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
-                () = self.signs.changed.notified() => {}
+                () = poll_fn(|cx| self.signs.poll_changed(cx)) => {}
                 () = late, if paused.is_none() => return Err(NoReply::Late),
             }
             let now = Instant::now();
@@ -231,10 +215,10 @@ impl Waiting {
                 let open = now.saturating_duration_since(since);
                 (deadline, last) = (deadline + open, last + open);
             }
-            if self.signs.questions.load(Ordering::Acquire) > 0 {
+            if self.signs.is_asking() {
                 paused = Some(now);
             }
-            if self.signs.progressed.swap(false, Ordering::AcqRel) {
+            if self.signs.take_progress() {
                 // Looked at here as well: progress without end would always come first.
                 if now >= last {
                     return Err(NoReply::Late);
@@ -245,39 +229,23 @@ impl Waiting {
     }
 }
 
-// === impl Ends ===
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.ended.store(true, Ordering::Release);
-        self.0.over.notify_waiters();
-    }
-}
-
 // === impl Asking ===
 
 impl Asking {
     fn open(operator: Arc<dyn Operator>, signs: Arc<Signs>) -> Self {
-        signs.questions.fetch_add(1, Ordering::AcqRel);
-        signs.changed.notify_one();
+        signs.ask();
         Self { operator, signs }
     }
 
     /// Waits until the call that the question belongs to is over: then nobody needs an answer.
     pub(crate) async fn over(&self) {
-        let over = self.signs.over.notified();
-        tokio::pin!(over);
-        over.as_mut().enable();
-        if !self.signs.ended.load(Ordering::Acquire) {
-            over.await;
-        }
+        self.signs.over().await;
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.signs.questions.fetch_sub(1, Ordering::AcqRel);
-        self.signs.changed.notify_one();
+        self.signs.answer();
     }
 }
 

@@ -1,0 +1,95 @@
+//! What becomes known of a request while its reply is waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use futures::task::AtomicWaker;
+use tokio::sync::Notify;
+
+/// What tells a waiting request that more time is needed, and others that it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    /// Who waits for the reply; there is only one.
+    waiting: AtomicWaker,
+    /// Progress was made, or a question opened or closed.
+    changed: AtomicBool,
+    progressed: AtomicBool,
+    /// Questions that are open.
+    questions: AtomicUsize,
+    /// Whether the request is over, and who is to know.
+    ended: AtomicBool,
+    over: Notify,
+}
+
+/// Says that a request is over, when it is dropped.
+pub(crate) struct Ends(Arc<Signs>);
+
+// === impl Signs ===
+
+impl Signs {
+    /// Notes progress.
+    pub(crate) fn progress(&self) {
+        self.progressed.store(true, Ordering::Release);
+        self.change();
+    }
+
+    /// Whether progress was made since this was asked last.
+    pub(crate) fn take_progress(&self) -> bool {
+        self.progressed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes that a question is open.
+    pub(crate) fn ask(&self) {
+        self.questions.fetch_add(1, Ordering::AcqRel);
+        self.change();
+    }
+
+    /// Notes that one is no longer.
+    pub(crate) fn answer(&self) {
+        self.questions.fetch_sub(1, Ordering::AcqRel);
+        self.change();
+    }
+
+    /// Whether questions are open.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.questions.load(Ordering::Acquire) > 0
+    }
+
+    /// Ready when something has changed since this was asked last.
+    pub(crate) fn poll_changed(&self, cx: &Context<'_>) -> Poll<()> {
+        self.waiting.register(cx.waker());
+        let has_changed = self.changed.swap(false, Ordering::AcqRel);
+        if has_changed { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Waits until the request is over.
+    pub(crate) async fn over(&self) {
+        let over = self.over.notified();
+        tokio::pin!(over);
+        over.as_mut().enable();
+        if !self.ended.load(Ordering::Acquire) {
+            over.await;
+        }
+    }
+
+    fn change(&self) {
+        self.changed.store(true, Ordering::Release);
+        self.waiting.wake();
+    }
+}
+
+// === impl Ends ===
+
+impl Ends {
+    pub(crate) fn of(signs: &Arc<Signs>) -> Self {
+        Self(Arc::clone(signs))
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
