@@ -162,13 +162,14 @@ impl Hub {
     pub fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
         let exact = target.id();
         let is_exact = exact.is_some();
-        let names = &self.catalog.names;
-        let given = exact.or_else(|| names.resolve(target.kind, Alphabet::Usual, &target.name));
-        let first = given.clone();
-        let spelled =
-            std::iter::once_with(move || if is_exact { None } else { self.id_of(&target.name) });
-        let spelled = spelled.flatten().filter(move |id| Some(id) != first.as_ref());
-        given.into_iter().chain(spelled)
+        let by_name = || self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
+        // Rarely asked for, and then not the one that was given already.
+        let spelled = move || {
+            let spelled = if is_exact { None } else { self.id_of(&target.name) };
+            spelled.filter(|id| by_name().as_ref() != Some(id))
+        };
+        let given = exact.or_else(by_name);
+        given.into_iter().chain(std::iter::once_with(spelled).flatten())
     }
 
     /// Whether a name that spells no item may still be that of one: where servers offer their

@@ -10,6 +10,10 @@ use crate::{BadJson, Json, compose};
 /// Objects up to this size are copied rather than changed where they are.
 const SMALL: usize = 16 * 1024;
 
+/// In texts up to this size a word is looked for before the members are walked over; in longer ones
+/// the walk costs no more.
+const SHORT: usize = 4 * 1024;
+
 /// The members of an object, in order, each value as it was written.
 ///
 /// # Errors
@@ -28,6 +32,9 @@ pub fn get(json: &Json, key: &str) -> Option<Json> {
 /// The first members of these names, as they were written, in one pass; none when `json` is no
 /// object, or a name in it cannot be read.
 pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
+    if json.len() <= SHORT && !may_name(json, &keys) {
+        return [const { None }; N];
+    }
     let mut found: [Option<&[u8]>; N] = [None; N];
     for member in named(json) {
         let Ok((name, value)) = member else { return [const { None }; N] };
@@ -37,6 +44,15 @@ pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
         }
     }
     found.map(|found| found.map(|value| json.slice(value)))
+}
+
+/// Whether a member can have one of these names: it stands somewhere in the text, or may be escaped.
+/// Most of what is looked for is not there, and this tells so for next to nothing.
+fn may_name(json: &Json, keys: &[&str]) -> bool {
+    let text = json.as_str();
+    // All that is left to escape these with is a number.
+    let is_plain = |key: &str| !key.contains(|c: char| matches!(c, '"' | '\\' | '/') || c < ' ');
+    keys.iter().any(|key| !is_plain(key) || text.contains(key)) || text.contains("\\u")
 }
 
 /// The member called `key`, when it is a string.
@@ -170,6 +186,23 @@ mod tests {
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_found_however_it_is_escaped() {
+        for (text, key) in [
+            (r#"{"a":0,"task":1}"#, "task"),
+            (r#"{"a":0,"t\u0061sk":1}"#, "task"),
+            (r#"{"a":0,"x\/y":1}"#, "x/y"),
+            (r#"{"a":0,"x\"y":1}"#, "x\"y"),
+            (r#"{"a":0,"x\ny":1}"#, "x\ny"),
+        ] {
+            let json = Json::parse(text).unwrap();
+            assert_eq!(get(&json, key).as_ref().map(Json::as_str), Some("1"), "{text}");
+            assert_eq!(get(&json, "other"), None, "{text}");
+        }
+        let inner = Json::parse(r#"{"a":"task","b":{"task":1}}"#).unwrap();
+        assert_eq!(get(&inner, "task"), None);
     }
 
     #[test]

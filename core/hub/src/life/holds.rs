@@ -71,12 +71,16 @@ impl Holds {
 
     /// Takes note of what an answer leaves open.
     pub(super) fn answered(&mut self, answer: &Json, now: Duration) {
-        if object::get_string(answer, "resultType").as_deref() == Some("input_required") {
+        let [kind, task, own] = object::peek(answer, ["resultType", "task", "taskId"]);
+        let kind = kind.and_then(|kind| kind.read::<String>().ok());
+        if kind.as_deref() == Some("input_required") {
             self.asked_until = now.saturating_add(QUESTION);
         }
-        let task = object::get(answer, "task");
-        let task = task.as_ref().unwrap_or(answer);
-        let Some(id) = object::get_string(task, "taskId") else { return };
+        let (task, id) = match &task {
+            Some(task) => (task, object::get(task, "taskId")),
+            None => (answer, own),
+        };
+        let Some(id) = id.and_then(|id| id.read::<String>().ok()) else { return };
         if is_over(task) {
             self.tasks.remove(&id);
             return;

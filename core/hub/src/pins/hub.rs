@@ -71,10 +71,10 @@ impl Hub {
         listing: Listing,
         work: impl Future<Output = T>,
     ) -> T {
-        if listing != Listing::Tools {
+        if listing != Listing::Tools || !self.pins.is_unready(backend.name()) {
             return work.await;
         }
-        let ready = pin!(self.pins.get_ready(backend.name()));
+        let ready = pin!(self.pins.get_ready());
         // The work goes first, and is not waited with when it is done.
         match select(pin!(work), ready).await {
             Either::Left((done, _)) => done,

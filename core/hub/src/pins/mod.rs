@@ -128,9 +128,9 @@ impl Pins {
     /// broken disk is not the server's doing.
     pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         let Some(kept) = &self.kept else { return Arc::default() };
-        let now = kept.clock.monotonic();
-        let before = self.lock().get(server).cloned();
-        match before.filter(|seen| seen.is_fresh(items, now)) {
+        let now = || kept.clock.monotonic();
+        let seen = self.lock().get(server).filter(|seen| seen.is_fresh(items, now)).cloned();
+        match seen {
             Some(seen) => seen.odd,
             // Rare, and large: kept out of what every call carries along.
             None => Box::pin(self.look_up(server, items)).await,
@@ -166,11 +166,16 @@ impl Pins {
         odd
     }
 
-    /// Does ahead of time what the first look at this server's tools would wait for.
-    pub(crate) async fn get_ready(&self, server: &ServerName) {
-        let is_seen = self.lock().contains_key(server);
-        if let (Some(kept), true, false) = (&self.kept, self.servers.contains_key(server), is_seen)
-        {
+    /// Whether a look at this server's tools would wait for something that can be done before.
+    pub(crate) fn is_unready(&self, server: &ServerName) -> bool {
+        self.kept.is_some()
+            && self.servers.contains_key(server)
+            && !self.lock().contains_key(server)
+    }
+
+    /// Does ahead of time what the first look at tools would wait for.
+    pub(crate) async fn get_ready(&self) {
+        if let Some(kept) = &self.kept {
             kept.store.get_ready().await;
         }
     }
@@ -180,7 +185,7 @@ impl Pins {
         for (server, seen) in self.unsettled() {
             let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(&server)) else { return };
             let now = kept.clock.monotonic();
-            if seen.is_fresh(&seen.items, now) {
+            if seen.is_fresh(&seen.items, || now) {
                 continue;
             }
             let (odd, compared) = kept.judge(&server, rules, &seen.items, Some(&seen)).await;
@@ -324,10 +329,10 @@ impl Pins {
 
 impl Seen {
     /// Whether nothing has to be looked up for this list.
-    fn is_fresh(&self, items: &Arc<[Item]>, now: Duration) -> bool {
+    fn is_fresh(&self, items: &Arc<[Item]>, now: impl FnOnce() -> Duration) -> bool {
         let is_settled = self.compared && self.odd.is_empty();
-        let recent = now.saturating_sub(self.at) < LOOK_AGAIN;
-        Arc::ptr_eq(&self.items, items) && (is_settled || recent)
+        let is_recent = || now().saturating_sub(self.at) < LOOK_AGAIN;
+        Arc::ptr_eq(&self.items, items) && (is_settled || is_recent())
     }
 }
 

@@ -23,8 +23,10 @@ pub(super) fn permit(
     resolved: Resolved,
     record: &mut Record<'_>,
 ) -> Result<Permitted, CallError> {
-    let arguments = resolved.call.arguments();
-    let decide = || hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)));
+    let decide = || {
+        let arguments = resolved.call.arguments();
+        hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)))
+    };
     let caller = &resolved.call.caller;
     let ruling = match &resolved.fact {
         // What is known of an item is known for everybody whom access rules do not bind.
@@ -39,7 +41,7 @@ pub(super) fn permit(
             caller: Arc::clone(&resolved.call.caller),
             id: resolved.id.clone(),
             kind: resolved.call.target.kind,
-            arguments,
+            arguments: resolved.call.arguments(),
             effect: resolved.effect,
             rule: ruling.rule,
             by: ruling.by,

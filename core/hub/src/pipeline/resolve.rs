@@ -37,11 +37,12 @@ pub(super) async fn resolve(
     call: Call,
     record: &mut Record<'_>,
 ) -> Result<Resolved, CallError> {
-    if let Some(id) = hub.ids_of(&call.target).next() {
-        record.meant(&id);
+    let first = hub.ids_of(&call.target).next();
+    if let Some(id) = &first {
+        record.meant(id);
     }
     refuse_out_of_reach(hub, &call, record)?;
-    let resolved = find(hub, call).await?;
+    let resolved = find_checked(hub, call, first, hub.limits.check_arguments).await?;
     record.meant(&resolved.id);
     record.resolved(resolved.effect);
     Ok(resolved)
@@ -70,15 +71,23 @@ pub(super) fn out_of_reach(hub: &Hub, call: &Call) -> Option<(ItemId, Ruling)> {
 
 /// Looks the item up; connects to its server, and to no other unless it is offered by bare name.
 pub(super) async fn find(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
-    find_checked(hub, call, hub.limits.check_arguments).await
+    let first = hub.ids_of(&call.target).next();
+    find_checked(hub, call, first, hub.limits.check_arguments).await
 }
 
 /// The same for a call that is only asked about.
 pub(super) async fn explain(hub: &Hub, call: Call) -> Result<Resolved, CallError> {
-    find_checked(hub, call, Check::No).await
+    let first = hub.ids_of(&call.target).next();
+    find_checked(hub, call, first, Check::No).await
 }
 
-async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
+/// Looks up the item; `first` is the one that is meant in the first place.
+async fn find_checked(
+    hub: &Hub,
+    call: Call,
+    first: Option<ItemId>,
+    check: Check,
+) -> Result<Resolved, CallError> {
     let name = &call.target.name;
     // Before anything is decided: what the rules read must be what the server reads. For the same
     // reason the name is put in place here, and the params are never touched again.
@@ -86,7 +95,7 @@ async fn find_checked(hub: &Hub, call: Call, check: Check) -> Result<Resolved, C
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let (id, definition, fact, standing) = match by_id(hub, &call).await? {
+    let (id, definition, fact, standing) = match by_id(hub, &call, first).await? {
         Some(found) => found,
         None => match find_public(hub, &call.caller, &call.target).await? {
             Some((id, definition, standing)) => (id, definition, None, standing),
@@ -131,11 +140,12 @@ fn settled(hub: &Hub, id: &ItemId, effect: Effect, call: Call) -> Result<Call, C
 type Found = (ItemId, Json, Option<Arc<Fact>>, Standing);
 
 /// The item that the name was given to, or that it spells.
-async fn by_id(hub: &Hub, call: &Call) -> Result<Option<Found>, CallError> {
+async fn by_id(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Option<Found>, CallError> {
     let target = &call.target;
+    let others = std::iter::once_with(|| hub.ids_of(target).skip(1)).flatten();
     // For whoever can have nothing of a server, nothing is called as its items are.
     let within_reach = |id: &ItemId| hub.policy.out_of_reach(&call.caller, &id.server).is_none();
-    for id in hub.ids_of(target).filter(within_reach) {
+    for id in first.into_iter().chain(others).filter(within_reach) {
         let Some(backend) = hub.backends.get(&id.server) else { continue };
         let listing = match target.kind {
             Kind::Tool => Listing::Tools,
