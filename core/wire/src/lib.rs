@@ -17,6 +17,8 @@ pub mod envelope;
 pub mod compose;
 pub mod object;
 mod scan;
+mod plain;
+mod number;
 pub mod walk;
 pub mod line;
 pub mod duplicate;
