@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::verify::Reason;
+use crate::write::write;
 
 /// The most bytes a text from outside takes in a line; more is cut off and marked with `…`.
 pub const MAX_TEXT: usize = 1024;
@@ -21,9 +22,6 @@ pub const MAX_LINE: usize = 64 * 1024;
 
 /// The word for a row that tells of damage to the log instead of a call.
 pub const BREAK: &str = "break";
-
-/// How a line ends before it is sealed.
-const UNSEALED: &[u8] = br#","hash":""}"#;
 
 /// One line of the audit log: serialises exactly as it is written.
 ///
@@ -206,16 +204,14 @@ impl<'a> Row<Cow<'a, str>> {
     pub(crate) fn seal_into(self, link: &mut Link, text: &mut Vec<u8>) {
         let (seq, start) = (link.seq.saturating_add(1), text.len());
         let row = Row { seq, prev: Cow::from(&link.hash), ..self };
-        // A struct of numbers and strings always has a JSON text.
-        drop(serde_json::to_writer(&mut *text, &row));
-        text.truncate(text.len().saturating_sub(UNSEALED.len()));
+        write(&row, text);
         let hash = seal_of(&link.hash, text.get(start..).unwrap_or_default());
         text.extend_from_slice(br#","hash":""#);
         text.extend_from_slice(&hash);
         text.extend_from_slice(b"\"}\n");
         link.seq = seq;
         link.hash.clear();
-        link.hash.extend(hash.map(char::from));
+        link.hash.push_str(std::str::from_utf8(&hash).unwrap_or_default());
     }
 
     fn bare(
@@ -314,10 +310,11 @@ fn seal_of(prev: &str, bare: &[u8]) -> [u8; 64] {
     for part in [prev.as_bytes(), bare, b"}"] {
         hasher.update(part);
     }
+    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
     let mut hex = [0; 64];
-    let digits = hasher.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    for (place, digit) in hex.iter_mut().zip(digits) {
-        *place = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+    let (pairs, _) = hex.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(hasher.finalize()) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
     }
     hex
 }

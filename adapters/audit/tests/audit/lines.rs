@@ -80,6 +80,16 @@ fn a_row_serialises_exactly_like_its_line() {
     odd.outcome = Outcome::Abandoned;
     world.open().record(odd);
     world.record(2..=3);
+    let mut bare = entry(4);
+    bare.caller = Caller::operator(Front::Cli).into();
+    (bare.server, bare.rule, bare.effect) = (None, None, None);
+    (bare.verdict, bare.approval) = (None, None);
+    bare.outcome = Outcome::Failed(ErrorCode::NotFound);
+    let mut asked = entry(5);
+    asked.method = Some("completion/complete");
+    asked.arguments = Some(r#"{"a":"\\ü"}"#.to_owned());
+    Arc::make_mut(&mut asked.caller).roles = ["a\"", "b"].map(str::to_owned).to_vec();
+    world.open().record_all(&[bare, asked]).unwrap();
     let printed: Vec<String> =
         world.rows().iter().map(|row| serde_json::to_string(row).unwrap()).collect();
     assert_eq!(printed, world.lines());
