@@ -24,6 +24,9 @@ use crate::row::{Fault, Link, Row};
 /// How much room there has to be for an entry.
 const PROBE: usize = 4096;
 
+/// What most lines fit into.
+const LINE: usize = 640;
+
 /// When an entry counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -187,17 +190,17 @@ impl JsonLines {
         let told = state.faults.iter().copied();
         let told = told.chain((missed > 0).then_some(Fault::Lost { entries: missed }));
         let told = told.map(|fault| Row::of_fault(fault, now));
-        let mut text = String::new();
+        let mut text = Vec::with_capacity(entries.len() * LINE);
         let mut last = log.last.clone();
         for row in told.chain(entries.iter().map(Row::of)) {
-            last = row.seal_into(&last, &mut text);
+            row.seal_into(&mut last, &mut text);
         }
         let is_full = log.len + text.len() as u64 > self.limits.max_size;
         if log.len > 0 && (is_full || self.limits.is_time_for_another(log.first, now)) {
             log = self.rotate(log, now)?;
             state.swept = Some(now);
         }
-        if let Err(cause) = log.file.write_all(text.as_bytes()) {
+        if let Err(cause) = log.file.write_all(&text) {
             // Takes back what is half written; should that fail too, the next writer finds it.
             drop(log.file.set_len(log.len));
             return Err(AuditError::write(self.place.log())(cause));

@@ -17,6 +17,7 @@ pub mod jsonl;
 pub mod background;
 pub mod reader;
 pub mod verify;
+mod write;
 mod place;
 mod head;
 mod lines;

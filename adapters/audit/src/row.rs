@@ -3,6 +3,8 @@
 //! A line is a JSON object whose last member is `hash`: SHA-256 over the hash of the previous line
 //! (64 hex digits) followed by this line's own bytes as they are without the member `hash`.
 
+use std::borrow::Cow;
+
 use capstan_hub::{Entry, Outcome};
 use capstan_model::Binding;
 use jiff::Timestamp;
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::verify::Reason;
+use crate::write::write;
 
 /// The most bytes a text from outside takes in a line; more is cut off and marked with `…`.
 pub const MAX_TEXT: usize = 1024;
@@ -20,57 +23,56 @@ pub const MAX_LINE: usize = 64 * 1024;
 /// The word for a row that tells of damage to the log instead of a call.
 pub const BREAK: &str = "break";
 
-/// How a line ends before it is sealed.
-const UNSEALED: &str = r#","hash":""}"#;
-
 /// One line of the audit log: serialises exactly as it is written.
+///
+/// A row that was read has its texts; one that is written has those of its [`Entry`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct Row<Text = String> {
     /// Number of the entry, from 1, without gaps.
     pub seq: u64,
     /// When the call came in.
     #[serde(with = "millis")]
     pub time: Timestamp,
     /// Who asked.
-    pub caller: String,
+    pub caller: Text,
     /// Which agent of the client asked, in the client's words.
-    pub caller_id: Option<String>,
+    pub caller_id: Option<Text>,
     /// What the client calls itself, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<String>,
+    pub client: Option<Text>,
     /// The front the call came through; `None` in a [`BREAK`].
-    pub front: Option<String>,
+    pub front: Option<Text>,
     /// The server that was asked.
-    pub server: Option<String>,
+    pub server: Option<Text>,
     /// The item asked for; in a [`BREAK`], what happened to the log.
-    pub item: String,
+    pub item: Text,
     /// `tool`, `resource`, `prompt` or [`BREAK`].
-    pub kind: String,
+    pub kind: Text,
     /// The method, where the item was not called but asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
+    pub method: Option<Text>,
     /// What the item does.
-    pub effect: Option<String>,
+    pub effect: Option<Text>,
     /// What the rules said.
-    pub verdict: Option<String>,
+    pub verdict: Option<Text>,
     /// The rule that said it.
-    pub rule: Option<String>,
+    pub rule: Option<Text>,
     /// How an `ask` was answered.
-    pub approval: Option<String>,
+    pub approval: Option<Text>,
     /// The arguments without what looks like a secret, where they are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<String>,
+    pub arguments: Option<Text>,
     /// The caller's roles, where there are any; rules look at them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<String>,
+    pub roles: Vec<Text>,
     /// Whether access rules bind the caller.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
     /// How the call ended; in a [`BREAK`], the kind of damage.
-    pub outcome: String,
+    pub outcome: Text,
     /// The error code, where the call failed.
-    pub code: Option<String>,
+    pub code: Option<Text>,
     /// How long the call took, in milliseconds.
     pub duration_ms: u64,
     /// Size of the request's params.
@@ -78,9 +80,9 @@ pub struct Row {
     /// Size of the answer; 0 when none was delivered.
     pub answer_bytes: u64,
     /// Hash of the previous line, in hex.
-    pub prev: String,
+    pub prev: Text,
     /// Hash of this line, in hex.
-    pub hash: String,
+    pub hash: Text,
 }
 
 /// A place in the chain: an entry's number and hash.
@@ -128,36 +130,6 @@ mod millis {
 // === impl Row ===
 
 impl Row {
-    /// The row of a call; its place in the chain is not set yet.
-    pub(crate) fn of(entry: &Entry) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(clip);
-        Self {
-            caller: clip(&entry.caller.subject),
-            caller_id: text(&entry.caller.caller_id),
-            client: text(&entry.caller.client),
-            front: Some(entry.caller.front.as_str().to_owned()),
-            server: text(&entry.server),
-            method: entry.method.map(str::to_owned),
-            effect: entry.effect.map(|effect| effect.as_str().to_owned()),
-            verdict: entry.verdict.map(|verdict| verdict.as_str().to_owned()),
-            rule: text(&entry.rule),
-            approval: entry.approval.map(|ground| ground.as_str().to_owned()),
-            arguments: text(&entry.arguments),
-            roles: roles(&entry.caller.roles),
-            bound: entry.caller.binding == Binding::Access,
-            code: entry.outcome.code().map(|code| code.as_str().to_owned()),
-            duration_ms: u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
-            request_bytes: entry.request_bytes as u64,
-            answer_bytes: entry.answer_bytes as u64,
-            ..Self::bare(entry.time, entry.kind.as_str(), &entry.item, entry.outcome.as_str())
-        }
-    }
-
-    /// The row that tells of a fault.
-    pub(crate) fn of_fault(fault: Fault, time: Timestamp) -> Self {
-        Self::bare(time, BREAK, &fault.story(), fault.as_str())
-    }
-
     /// Whether something other than a plain answer came of it.
     pub fn is_error(&self) -> bool {
         self.outcome != Outcome::Answered.as_str()
@@ -179,26 +151,10 @@ impl Row {
         let row = Self::parse(line).ok_or(Reason::NotARow)?;
         let end = format!(r#","hash":"{}"}}"#, row.hash);
         let bare = text.strip_suffix(&end).ok_or(Reason::NotARow)?;
-        if row.hash != seal_of(&row.prev, bare) {
+        if row.hash.as_bytes() != seal_of(&row.prev, bare.as_bytes()) {
             return Err(Reason::Changed);
         }
         Ok(row)
-    }
-
-    /// Gives the row its place after `link` and adds its line to `text`; the new link comes back.
-    pub(crate) fn seal_into(mut self, link: &Link, text: &mut String) -> Link {
-        self.seq = link.seq.saturating_add(1);
-        self.prev.clone_from(&link.hash);
-        self.hash.clear();
-        // A struct of numbers and strings always has a JSON text.
-        let open = serde_json::to_string(&self).unwrap_or_default();
-        let bare = open.strip_suffix(UNSEALED).unwrap_or(&open);
-        let hash = seal_of(&self.prev, bare);
-        text.push_str(bare);
-        text.push_str(r#","hash":""#);
-        text.push_str(&hash);
-        text.push_str("\"}\n");
-        Link { seq: self.seq, hash }
     }
 
     /// This row as a place in the chain.
@@ -210,18 +166,70 @@ impl Row {
     pub(crate) fn link_before(&self) -> Link {
         Link { seq: self.seq.saturating_sub(1), hash: self.prev.clone() }
     }
+}
 
-    fn bare(time: Timestamp, kind: &str, item: &str, outcome: &str) -> Self {
+impl<'a> Row<Cow<'a, str>> {
+    /// The row of a call; its place in the chain is not set yet.
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        let text = |text: &'a Option<String>| text.as_deref().map(clip);
+        Self {
+            caller: clip(&entry.caller.subject),
+            caller_id: text(&entry.caller.caller_id),
+            client: text(&entry.caller.client),
+            front: Some(entry.caller.front.as_str().into()),
+            server: text(&entry.server),
+            method: entry.method.map(Cow::from),
+            effect: entry.effect.map(|effect| effect.as_str().into()),
+            verdict: entry.verdict.map(|verdict| verdict.as_str().into()),
+            rule: text(&entry.rule),
+            approval: entry.approval.map(|ground| ground.as_str().into()),
+            arguments: text(&entry.arguments),
+            roles: roles(&entry.caller.roles),
+            bound: entry.caller.binding == Binding::Access,
+            code: entry.outcome.code().map(|code| code.as_str().into()),
+            duration_ms: u64::try_from(entry.duration.as_millis()).unwrap_or(u64::MAX),
+            request_bytes: entry.request_bytes as u64,
+            answer_bytes: entry.answer_bytes as u64,
+            ..Self::bare(entry.time, entry.kind.as_str(), entry.outcome.as_str(), clip(&entry.item))
+        }
+    }
+
+    /// The row that tells of a fault.
+    pub(crate) fn of_fault(fault: Fault, time: Timestamp) -> Self {
+        Self::bare(time, BREAK, fault.as_str(), fault.story().into())
+    }
+
+    /// Gives the row its place after `link`, which then is this row's own, and adds its line to
+    /// `text`.
+    pub(crate) fn seal_into(self, link: &mut Link, text: &mut Vec<u8>) {
+        let (seq, start) = (link.seq.saturating_add(1), text.len());
+        let row = Row { seq, prev: Cow::from(&link.hash), ..self };
+        write(&row, text);
+        let hash = seal_of(&link.hash, text.get(start..).unwrap_or_default());
+        text.extend_from_slice(br#","hash":""#);
+        text.extend_from_slice(&hash);
+        text.extend_from_slice(b"\"}\n");
+        link.seq = seq;
+        link.hash.clear();
+        link.hash.push_str(std::str::from_utf8(&hash).unwrap_or_default());
+    }
+
+    fn bare(
+        time: Timestamp,
+        kind: &'static str,
+        outcome: &'static str,
+        item: Cow<'a, str>,
+    ) -> Self {
         Self {
             seq: 0,
             time,
-            caller: "capstan".to_owned(),
+            caller: "capstan".into(),
             caller_id: None,
             client: None,
             front: None,
             server: None,
-            item: clip(item),
-            kind: kind.to_owned(),
+            item,
+            kind: kind.into(),
             method: None,
             effect: None,
             verdict: None,
@@ -230,13 +238,13 @@ impl Row {
             arguments: None,
             roles: Vec::new(),
             bound: false,
-            outcome: outcome.to_owned(),
+            outcome: outcome.into(),
             code: None,
             duration_ms: 0,
             request_bytes: 0,
             answer_bytes: 0,
-            prev: String::new(),
-            hash: String::new(),
+            prev: Cow::default(),
+            hash: Cow::default(),
         }
     }
 }
@@ -277,31 +285,36 @@ impl Fault {
 }
 
 /// Texts come from clients and servers; one of them must not fill the log.
-fn clip(text: &str) -> String {
+fn clip(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_TEXT {
-        return text.to_owned();
+        return text.into();
     }
     let end = text.floor_char_boundary(MAX_TEXT);
-    format!("{}…", text.get(..end).unwrap_or_default())
+    format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
 /// As many roles as there is room for; together they take no more than one text.
-fn roles(roles: &[String]) -> Vec<String> {
+fn roles(roles: &[String]) -> Vec<Cow<'_, str>> {
     let mut room = MAX_TEXT;
     let fits = |role: &&String| {
         let left = room.checked_sub(role.len());
         room = left.unwrap_or(0);
         left.is_some()
     };
-    roles.iter().take_while(fits).cloned().collect()
+    roles.iter().take_while(fits).map(Cow::from).collect()
 }
 
-/// The hash of a line, given without its end `,"hash":"…"}`.
-fn seal_of(prev: &str, bare: &str) -> String {
+/// The hash of a line, given without its end `,"hash":"…"}`, in hex.
+fn seal_of(prev: &str, bare: &[u8]) -> [u8; 64] {
     let mut hasher = Sha256::new();
-    for part in [prev, bare, "}"] {
-        hasher.update(part.as_bytes());
+    for part in [prev.as_bytes(), bare, b"}"] {
+        hasher.update(part);
     }
-    let digits = hasher.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
+    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+    let mut hex = [0; 64];
+    let (pairs, _) = hex.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(hasher.finalize()) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+    hex
 }

@@ -1,5 +1,7 @@
 //! Puts messages together around bodies that are already JSON.
 
+use serde::Serialize;
+
 use crate::Json;
 use crate::envelope::RequestId;
 
@@ -7,7 +9,7 @@ use crate::envelope::RequestId;
 pub fn request(id: u64, method: &str, params: Option<&Json>) -> Vec<u8> {
     let mut line = Vec::with_capacity(64 + method.len() + params.map_or(0, Json::len));
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    line.extend_from_slice(id.to_string().as_bytes());
+    push_number(&mut line, id);
     line.extend_from_slice(br#","method":"#);
     close_with(line, method, params)
 }
@@ -40,7 +42,7 @@ pub fn reply(id: &RequestId, result: &Json) -> Vec<u8> {
 pub fn error_reply(id: &RequestId, code: i64, message: &str) -> Vec<u8> {
     let mut line = reply_head(id, message.len() + 48);
     line.extend_from_slice(br#","error":{"code":"#);
-    line.extend_from_slice(code.to_string().as_bytes());
+    push_number(&mut line, code);
     line.extend_from_slice(br#","message":"#);
     push_string(&mut line, message);
     line.extend_from_slice(b"}}");
@@ -87,7 +89,10 @@ pub fn number(number: u64) -> Json {
 fn reply_head(id: &RequestId, room: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(48 + room);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    line.extend_from_slice(id.to_string().as_bytes());
+    match id {
+        RequestId::Number(id) => push_number(&mut line, *id),
+        RequestId::Text(id) => push_string(&mut line, id),
+    }
     line
 }
 
@@ -103,12 +108,32 @@ fn close_with(mut line: Vec<u8>, method: &str, params: Option<&Json>) -> Vec<u8>
 
 /// Writes a member behind the start of an object, or behind the members before it.
 pub(crate) fn push_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
-    if text.last() != Some(&b'{') {
-        text.push(b',');
-    }
+    push_comma(text);
     push_string(text, key);
     text.push(b':');
     text.extend_from_slice(value);
+}
+
+/// The same, for a name without anything to escape.
+pub(crate) fn push_plain_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
+    push_comma(text);
+    for part in [b"\"", key.as_bytes(), b"\":", value] {
+        text.extend_from_slice(part);
+    }
+}
+
+fn push_comma(text: &mut Vec<u8>) {
+    if text.last() != Some(&b'{') {
+        text.push(b',');
+    }
+}
+
+/// Writes a whole number.
+fn push_number(line: &mut Vec<u8>, number: impl Serialize) {
+    // Cannot fail either; were it ever to, a zero keeps the message well-formed.
+    if serde_json::to_writer(&mut *line, &number).is_err() {
+        line.push(b'0');
+    }
 }
 
 /// Writes `text` as a JSON string.

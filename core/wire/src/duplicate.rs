@@ -12,10 +12,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use memchr::memmem;
-
 use crate::Json;
-use crate::scan::{decode, end_of_string, past_space};
+use crate::scan::{Quoted, past_space};
 
 /// Deepest nesting that is looked into; deeper text is refused.
 pub const MAX_DEPTH: usize = 128;
@@ -41,74 +39,85 @@ pub enum DuplicateKey {
 /// Checks every object and every text in `json`, at any depth.
 pub fn refuse_duplicates(json: &Json) -> Result<(), DuplicateKey> {
     let text = json.as_bytes();
-    let mut open: Vec<Level<'_>> = Vec::new();
+    let mut names = Names::new();
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
-            b'{' => open.push(Level::Object(Names::default())),
-            b'[' => open.push(Level::List),
-            b'}' | b']' => drop(open.pop()),
+            b'{' | b'[' => names.deeper()?,
+            b'}' | b']' => names.back(),
             b'"' => {
-                let end = end_of_string(text, at);
-                let quoted = text.get(at..end).unwrap_or_default();
-                match open.last_mut() {
-                    Some(Level::Object(names))
-                        if text.get(past_space(text, end)) == Some(&b':') =>
-                    {
-                        names.add(decode(quoted).ok_or(DuplicateKey::NoCharacter)?)?;
-                    }
-                    Some(_) | None => check_text(quoted)?,
+                let quoted = Quoted::at(text, at);
+                at += quoted.len();
+                if text.get(past_space(text, at)) == Some(&b':') {
+                    names.add(quoted.spelled().ok_or(DuplicateKey::NoCharacter)?)?;
+                } else if !quoted.is_sound() {
+                    return Err(DuplicateKey::NoCharacter);
                 }
-                at = end;
                 continue;
             }
             _ => {}
-        }
-        if open.len() > MAX_DEPTH {
-            return Err(DuplicateKey::TooDeep);
         }
         at += 1;
     }
     Ok(())
 }
 
-/// An object or list that is open at some point of the text.
-enum Level<'a> {
-    Object(Names<'a>),
-    List,
+/// The names that the objects around some place of the text have so far.
+struct Names<'a> {
+    /// How many objects and lists are around that place.
+    depth: usize,
+    /// Few are looked through faster than they are hashed. Each has the depth of its object; those
+    /// of the innermost are the last.
+    few: [(usize, Name<'a>); FEW],
+    /// How many of the few there are.
+    count: usize,
+    /// The rest of each object that has more, the innermost last.
+    many: Vec<(usize, HashSet<Name<'a>>)>,
 }
 
-/// The names that an object has so far.
-#[derive(Default)]
-struct Names<'a> {
-    /// Few are looked through faster than they are hashed.
-    few: Vec<Cow<'a, str>>,
-    many: HashSet<Cow<'a, str>>,
-}
+type Name<'a> = Cow<'a, [u8]>;
 
 // === impl Names ===
 
 impl<'a> Names<'a> {
-    fn add(&mut self, name: Cow<'a, str>) -> Result<(), DuplicateKey> {
-        if self.few.contains(&name) || self.many.contains(&name) {
-            return Err(DuplicateKey::Twice(name.into_owned()));
+    fn new() -> Self {
+        let few = [const { (0, Cow::Borrowed(b"" as &[u8])) }; FEW];
+        Self { depth: 0, few, count: 0, many: Vec::new() }
+    }
+
+    fn deeper(&mut self) -> Result<(), DuplicateKey> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH { Err(DuplicateKey::TooDeep) } else { Ok(()) }
+    }
+
+    fn back(&mut self) {
+        self.count -= self.few_here().count();
+        self.many.pop_if(|(depth, _)| *depth == self.depth);
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    fn add(&mut self, name: Name<'a>) -> Result<(), DuplicateKey> {
+        let is_few = self.few_here().any(|other| *other == name);
+        let many = self.many.last_mut().filter(|(depth, _)| *depth == self.depth);
+        if is_few || many.as_ref().is_some_and(|(_, many)| many.contains(&name)) {
+            return Err(DuplicateKey::Twice(String::from_utf8_lossy(&name).into_owned()));
         }
-        if self.few.len() < FEW {
-            self.few.push(name);
-        } else {
-            self.many.insert(name);
+        match (self.few.get_mut(self.count), many) {
+            (Some(place), _) => {
+                *place = (self.depth, name);
+                self.count += 1;
+            }
+            (None, Some((_, many))) => drop(many.insert(name)),
+            (None, None) => self.many.push((self.depth, HashSet::from([name]))),
         }
         Ok(())
     }
-}
 
-/// Whether every escape in a text stands for a character.
-fn check_text(quoted: &[u8]) -> Result<(), DuplicateKey> {
-    // Only halves of a pair stand for none.
-    if memmem::find(quoted, b"\\u").is_none() {
-        return Ok(());
+    /// Those of the few that are names of the innermost object.
+    fn few_here(&self) -> impl Iterator<Item = &Name<'a>> {
+        let few = self.few.iter().take(self.count).rev();
+        few.take_while(|(depth, _)| *depth == self.depth).map(|(_, name)| name)
     }
-    decode(quoted).map(drop).ok_or(DuplicateKey::NoCharacter)
 }
 
 #[cfg(test)]
@@ -131,6 +140,22 @@ mod tests {
         ];
         for text in refused {
             assert!(check(text).is_err(), "accepted {text}");
+        }
+    }
+
+    #[test]
+    fn it_does_not_matter_how_many_members_there_are() {
+        let object = |depth: usize, from: usize| {
+            let names: Vec<_> = (from..100).map(|n| format!(r#""{n}":{{"0":{depth}}}"#)).collect();
+            names.join(",")
+        };
+        let (one, other) = (object(1, 0), object(2, 0));
+        let nested = format!(r#"{{{one},"x":{{{other}}},"y":[{{{other}}}]}}"#);
+        assert_eq!(check(&nested), Ok(()));
+        for twice in ["0", "15", "16", "17", "99"] {
+            let refused = Err(DuplicateKey::Twice(twice.to_owned()));
+            assert_eq!(check(&format!(r#"{{{one},"x":{{{other}}},"{twice}":1}}"#)), refused);
+            assert_eq!(check(&format!(r#"{{{one},"x":{{{other},"{twice}":1}}}}"#)), refused);
         }
     }
 

@@ -1,12 +1,13 @@
 //! Takes one JSON-RPC message apart without looking into its body.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::Json;
+use crate::members::{Id, Members, Raw};
 
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,36 +83,13 @@ pub enum EnvelopeError {
     Shape(&'static str),
 }
 
-/// The envelope's members. serde refuses any of them given twice, whatever its escapes.
-#[derive(Deserialize)]
-struct Members<'a> {
-    jsonrpc: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default, deserialize_with = "present")]
-    id: Option<Id>,
-    method: Option<String>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present_raw")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Id {
-    Number(i64),
-    Text(String),
-    Null(()),
-}
-
 #[derive(Deserialize)]
 struct ErrorMembers<'a> {
     code: i64,
     #[serde(default)]
     message: String,
     #[serde(borrow)]
-    data: Option<&'a RawValue>,
+    data: Option<Raw<'a>>,
 }
 
 // === impl Message ===
@@ -119,11 +97,11 @@ struct ErrorMembers<'a> {
 impl Message {
     /// Takes one message apart. The bodies share the memory of `line`.
     pub fn parse(line: &Bytes) -> Result<Self, EnvelopeError> {
-        let members: Members<'_> = serde_json::from_slice(line)?;
-        if members.jsonrpc.as_deref() != Some("2.0") {
+        let Members { jsonrpc, id, method, params, result, error } = Members::parse(line)?;
+        if jsonrpc.as_deref() != Some("2.0") {
             return Err(EnvelopeError::Version);
         }
-        let Members { id, method, params, result, error, .. } = members;
+        let method = method.map(Cow::into_owned);
         let params = params.map(|raw| Json::piece(line, raw));
         match (method, result, error) {
             (Some(method), None, None) => match id {
@@ -154,13 +132,13 @@ impl Message {
 // === impl RpcError ===
 
 impl RpcError {
-    fn parse(line: &Bytes, raw: &RawValue) -> Result<Self, EnvelopeError> {
-        let members: ErrorMembers<'_> = serde_json::from_str(raw.get())?;
+    fn parse(line: &Bytes, whole: Raw<'_>) -> Result<Self, EnvelopeError> {
+        let members: ErrorMembers<'_> = serde_json::from_str(whole.0)?;
         Ok(Self {
             code: members.code,
             message: members.message,
             data: members.data.map(|data| Json::piece(line, data)),
-            whole: Json::piece(line, raw),
+            whole: Json::piece(line, whole),
         })
     }
 }
@@ -188,18 +166,6 @@ impl fmt::Display for RequestId {
             }
         }
     }
-}
-
-/// Tells an absent `id` from a null one.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Id>, D::Error> {
-    Id::deserialize(deserializer).map(Some)
-}
-
-/// Tells an absent `result` from a null one: `"result":null` is a result.
-fn present_raw<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]
@@ -261,6 +227,7 @@ mod tests {
             r#"{"id":1,"method":"m"}"#,
             r#"{"jsonrpc":"2.0","Method":"m"}"#,
             r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#,
+            r#"["2.0",1,"m"]"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#,
             "hello",
             "",

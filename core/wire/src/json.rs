@@ -7,6 +7,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::members::Raw;
+
 /// Well-formed JSON text, cheap to clone and to cut pieces from.
 ///
 /// Invariant: the bytes are exactly one JSON value in UTF-8, without surrounding white space.
@@ -40,8 +42,8 @@ impl Json {
     }
 
     /// A piece of `whole` that the parser has already checked.
-    pub(crate) fn piece(whole: &Bytes, raw: &RawValue) -> Self {
-        Self(whole.slice_ref(raw.get().as_bytes()))
+    pub(crate) fn piece(whole: &Bytes, value: Raw<'_>) -> Self {
+        Self(whole.slice_ref(value.0.as_bytes()))
     }
 
     /// A piece of this text that is a value by itself.

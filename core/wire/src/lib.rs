@@ -14,9 +14,13 @@
 
 pub mod json;
 pub mod envelope;
+mod members;
 pub mod compose;
 pub mod object;
 mod scan;
+mod plain;
+mod number;
+mod check;
 pub mod walk;
 pub mod line;
 pub mod duplicate;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::Error as _;
 
-use crate::scan::{self, Items, Members};
+use crate::scan::{Items, Members, Quoted};
 use crate::{BadJson, Json, compose};
 
 /// Objects up to this size are copied rather than changed where they are.
@@ -32,32 +32,14 @@ pub fn get(json: &Json, key: &str) -> Option<Json> {
 /// The first members of these names, as they were written, in one pass; none when `json` is no
 /// object, or a name in it cannot be read.
 pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
-    if json.len() <= SHORT && !may_name(json, &keys) {
-        return [const { None }; N];
-    }
-    let mut found: [Option<&[u8]>; N] = [None; N];
-    for member in named(json) {
-        let Ok((name, value)) = member else { return [const { None }; N] };
-        let place = keys.iter().zip(&mut found).find(|(key, _)| **key == name);
-        if let Some((_, place @ None)) = place {
-            *place = Some(value);
-        }
-    }
-    found.map(|found| found.map(|value| json.slice(value)))
-}
-
-/// Whether a member can have one of these names: it stands somewhere in the text, or may be escaped.
-/// Most of what is looked for is not there, and this tells so for next to nothing.
-fn may_name(json: &Json, keys: &[&str]) -> bool {
-    let text = json.as_str();
-    // All that is left to escape these with is a number.
-    let is_plain = |key: &str| !key.contains(|c: char| matches!(c, '"' | '\\' | '/') || c < ' ');
-    keys.iter().any(|key| !is_plain(key) || text.contains(key)) || text.contains("\\u")
+    find(json, keys).map(|found| found.map(|value| json.slice(value)))
 }
 
 /// The member called `key`, when it is a string.
 pub fn get_string(json: &Json, key: &str) -> Option<String> {
-    get(json, key)?.read().ok()
+    let [found] = find(json, [key]);
+    let value = found.filter(|value| value.starts_with(b"\""))?;
+    Quoted::at(value, 0).decode().map(Cow::into_owned)
 }
 
 /// What stands at a dotted path such as `issue.repo`, when one reading is as good as another.
@@ -113,7 +95,7 @@ pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson
         } else {
             old
         };
-        compose::push_member(&mut text, &name, new);
+        push_read(&mut text, name, new);
     }
     if !is_set {
         compose::push_member(&mut text, key, value.as_bytes());
@@ -156,22 +138,56 @@ pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
     for member in named(json) {
         let (name, value) = member?;
         if name != key {
-            compose::push_member(&mut text, &name, value);
+            push_read(&mut text, name, value);
         }
     }
     text.push(b'}');
     Ok(Json::composed(text))
 }
 
+/// What [`peek`] finds.
+fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]>; N] {
+    if json.len() <= SHORT && !may_name(json, &keys) {
+        return [None; N];
+    }
+    let mut found: [Option<&'a [u8]>; N] = [None; N];
+    for (name, value) in Members::of(json.as_bytes()).into_iter().flatten() {
+        let Some(name) = name.spelled() else { return [None; N] };
+        let place = keys.iter().zip(&mut found).find(|(key, _)| key.as_bytes() == &*name);
+        if let Some((_, place @ None)) = place {
+            *place = Some(value);
+        }
+    }
+    found
+}
+
+/// Whether a member can have one of these names: it stands somewhere in the text, or may be escaped.
+/// Most of what is looked for is not there, and this tells so for next to nothing.
+fn may_name(json: &Json, keys: &[&str]) -> bool {
+    let text = json.as_str();
+    // All that is left to escape these with is a number.
+    let is_plain = |key: &str| !key.contains(|c: char| matches!(c, '"' | '\\' | '/') || c < ' ');
+    keys.iter().any(|key| !is_plain(key) || text.contains(key)) || text.contains("\\u")
+}
+
 /// The members of an object, with names that are read; one error when it is none.
-fn named(json: &Json) -> impl Iterator<Item = Result<(Cow<'_, str>, &[u8]), BadJson>> {
+fn named<'a>(json: &'a Json) -> impl Iterator<Item = Result<(Cow<'a, str>, &'a [u8]), BadJson>> {
     let members = Members::of(json.as_bytes());
     let none = members.is_none().then(|| Err(bad("not an object")));
-    let read = |(name, value)| match scan::decode(name) {
+    let read = |(name, value): (Quoted<'a>, &'a [u8])| match name.decode() {
         Some(name) => Ok((name, value)),
         None => Err(bad("a name has an escape that stands for no character")),
     };
     none.into_iter().chain(members.into_iter().flatten().map(read))
+}
+
+/// Writes a member whose name was read.
+fn push_read(text: &mut Vec<u8>, name: Cow<'_, str>, value: &[u8]) {
+    match name {
+        // It had no escapes, so it needs none.
+        Cow::Borrowed(name) => compose::push_plain_member(text, name, value),
+        Cow::Owned(name) => compose::push_member(text, &name, value),
+    }
 }
 
 fn bad(problem: &str) -> BadJson {

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::memmem;
 
-/// The members of an object in the order they were written: name with its quotes, and value.
+use crate::plain;
+
+/// The members of an object in the order they were written: name and value.
 pub(crate) struct Members<'a> {
     text: &'a [u8],
     at: usize,
@@ -17,6 +19,13 @@ pub(crate) struct Members<'a> {
 pub(crate) struct Items<'a> {
     text: &'a [u8],
     at: usize,
+}
+
+/// A text as it was written, with its quotes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quoted<'a> {
+    written: &'a [u8],
+    has_escapes: bool,
 }
 
 // === impl Members ===
@@ -29,20 +38,20 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Iterator for Members<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+    type Item = (Quoted<'a>, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
         let text = self.text;
-        let name = past_space(text, self.at);
-        if text.get(name) != Some(&b'"') {
+        let start = past_space(text, self.at);
+        if text.get(start) != Some(&b'"') {
             return None;
         }
-        let name_end = end_of_string(text, name);
-        let colon = past_space(text, name_end);
+        let name = Quoted::at(text, start);
+        let colon = past_space(text, start + name.len());
         let value = past_space(text, colon + 1);
         let value_end = end_of_value(text, value);
         self.at = past_space(text, value_end) + 1;
-        Some((text.get(name..name_end)?, text.get(value..value_end)?))
+        Some((name, text.get(value..value_end)?))
     }
 }
 
@@ -66,43 +75,75 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// The text that `quoted` spells, escapes resolved; `None` when an escape stands for no character.
-pub(crate) fn decode(quoted: &[u8]) -> Option<Cow<'_, str>> {
-    match plain(quoted) {
-        Some(plain) => std::str::from_utf8(plain).map(Cow::Borrowed).ok(),
-        None => serde_json::from_slice(quoted).map(Cow::Owned).ok(),
-    }
-}
+// === impl Quoted ===
 
-/// What stands between the quotes, when there are no escapes.
-fn plain(quoted: &[u8]) -> Option<&[u8]> {
-    let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    (!inner.contains(&b'\\')).then_some(inner)
-}
-
-/// The index after the closing quote of the string that opens at `start`.
-pub(crate) fn end_of_string(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if text.get(at) == Some(&b'"') {
-            return at + 1;
+impl<'a> Quoted<'a> {
+    /// The text whose quote is at `start`.
+    pub(crate) fn at(text: &'a [u8], start: usize) -> Self {
+        let (mut end, mut has_escapes) = (start + 1, false);
+        loop {
+            end += plain::quoted(text.get(end..).unwrap_or_default());
+            if text.get(end) != Some(&b'\\') {
+                break;
+            }
+            (end, has_escapes) = (end + 2, true);
         }
-        at += 2;
+        let written = text.get(start..=end).or(text.get(start..)).unwrap_or_default();
+        Self { written, has_escapes }
     }
-    text.len()
+
+    /// Its length as it was written, in bytes.
+    pub(crate) fn len(self) -> usize {
+        self.written.len()
+    }
+
+    /// The bytes of the text that it spells, escapes resolved; `None` when an escape stands for no
+    /// character.
+    pub(crate) fn spelled(self) -> Option<Cow<'a, [u8]>> {
+        match self.plain() {
+            Some(plain) => Some(Cow::Borrowed(plain)),
+            None => self.read().map(|text| Cow::Owned(text.into_bytes())),
+        }
+    }
+
+    /// The text that it spells.
+    pub(crate) fn decode(self) -> Option<Cow<'a, str>> {
+        match self.plain() {
+            Some(plain) => std::str::from_utf8(plain).map(Cow::Borrowed).ok(),
+            None => self.read().map(Cow::Owned),
+        }
+    }
+
+    /// Whether every escape stands for a character.
+    pub(crate) fn is_sound(self) -> bool {
+        // Only halves of a pair stand for none.
+        !self.has_escapes || memmem::find(self.written, b"\\u").is_none() || self.read().is_some()
+    }
+
+    /// What stands between the quotes, when there are no escapes.
+    fn plain(self) -> Option<&'a [u8]> {
+        let inner = self.written.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        (!self.has_escapes).then_some(inner)
+    }
+
+    fn read(self) -> Option<String> {
+        serde_json::from_slice(self.written).ok()
+    }
 }
 
 /// The index of the next byte that is no white space.
 pub(crate) fn past_space(text: &[u8], from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    rest.iter().position(|byte| !byte.is_ascii_whitespace()).map_or(text.len(), |at| from + at)
+    let mut at = from;
+    while text.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at.min(text.len())
 }
 
 /// The index after the value that begins at `start`.
 fn end_of_value(text: &[u8], start: usize) -> usize {
     match text.get(start) {
-        Some(b'"') => end_of_string(text, start),
+        Some(b'"') => start + Quoted::at(text, start).len(),
         Some(b'{' | b'[') => end_of_nested(text, start),
         Some(_) | None => {
             let rest = text.get(start..).unwrap_or_default();
@@ -117,7 +158,7 @@ fn end_of_nested(text: &[u8], start: usize) -> usize {
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {
-                at = end_of_string(text, at);
+                at += Quoted::at(text, at).len();
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -159,7 +200,7 @@ mod tests {
         fn a_walk_finds_what_a_parser_finds(json in any_json(), pretty in any::<bool>()) {
             let text = if pretty { format!("{json:#}") } else { json.to_string() };
             let members = Members::of(text.as_bytes()).map(|members| {
-                members.map(|(name, value)| (decode(name).unwrap().into_owned(), value.to_vec()))
+                members.map(|(name, value)| (name.decode().unwrap().into_owned(), value.to_vec()))
                     .collect::<Vec<_>>()
             });
             let parsed: Option<indexed::Members> = serde_json::from_str(&text).ok();

@@ -3,18 +3,16 @@
 //! Pieces may end anywhere: in an escape, a number or a character. What is not JSON, or no reply, is
 //! found out with the byte that makes it so.
 
-mod number;
-mod plain;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-use self::number::{Number, Walked};
 use self::state::{Level, Member, Role, State};
-use crate::Json;
-use crate::scan;
+use crate::number::{Number, Walked};
+use crate::scan::Quoted;
+use crate::{Json, plain};
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 64 * 1024;
@@ -229,13 +227,10 @@ impl Walk {
             b'{' => State::FirstName,
             b'[' => State::FirstItem,
             b'"' => State::Text(Role::Value),
-            b'-' => State::Number(Number::Minus),
-            b'0' => State::Number(Number::Zero),
-            b'1'..=b'9' => State::Number(Number::Whole),
             b't' => State::Word(b"rue"),
             b'f' => State::Word(b"alse"),
             b'n' => State::Word(b"ull"),
-            _ => return Err(NOT_JSON),
+            _ => State::Number(Number::of(byte).ok_or(NOT_JSON)?),
         };
         let is_scalar = !matches!(byte, b'{' | b'[');
         match self.member {
@@ -290,7 +285,7 @@ impl Walk {
     fn named(&mut self, piece: &[u8], end: usize) -> Result<(), NoReply> {
         self.state = State::Colon;
         let Some(name) = self.take_note(piece, end) else { return Ok(()) };
-        let name = scan::decode(&name);
+        let name = Quoted::at(&name, 0).decode();
         let name = name.as_deref().unwrap_or_default();
         self.member = if self.open.len() == 1 {
             let taken = match name {

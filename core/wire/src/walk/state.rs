@@ -1,6 +1,6 @@
 //! Where a walk is.
 
-use super::number::Number;
+use crate::number::Number;
 
 /// What may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! Numbers that may go on in the next piece.
+//! Numbers, which may go on in the next piece.
 
 /// How far a number has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Minus,
     Zero,
     Whole,
@@ -15,7 +15,7 @@ pub(super) enum Number {
 
 /// Where a walk over a number has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Walked {
+pub(crate) enum Walked {
     /// To the end of the piece.
     Open(Number),
     /// To the first byte that does not belong to it.
@@ -25,8 +25,18 @@ pub(super) enum Walked {
 // === impl Number ===
 
 impl Number {
+    /// What a number that begins with this byte is so far; `None` when none does.
+    pub(crate) fn of(first: u8) -> Option<Self> {
+        match first {
+            b'-' => Some(Self::Minus),
+            b'0' => Some(Self::Zero),
+            b'1'..=b'9' => Some(Self::Whole),
+            _ => None,
+        }
+    }
+
     /// Goes on over these bytes; `None` when they make no number.
-    pub(super) fn walk(mut self, bytes: &[u8]) -> Option<Walked> {
+    pub(crate) fn walk(mut self, bytes: &[u8]) -> Option<Walked> {
         for (at, byte) in bytes.iter().enumerate() {
             self = match (self, byte) {
                 (Self::Minus, b'0') => Self::Zero,
