@@ -19,7 +19,8 @@ use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::pieces::Pieces;
-use crate::web::{Body, Order, Web, WebError};
+use crate::reach::{Order, Target};
+use crate::web::{Body, Web, WebError};
 
 /// A server behind the older transport.
 pub(crate) struct SseChannel {
@@ -30,7 +31,7 @@ pub(crate) struct SseChannel {
 struct Sse {
     link: Link,
     /// Where messages are posted.
-    endpoint: Url,
+    endpoint: Target,
 }
 
 // === impl SseChannel ===
@@ -41,7 +42,7 @@ impl SseChannel {
         let mut events = open_stream(&opening.web).await?;
         let endpoint = find_endpoint(&opening.web, &mut events).await?;
         let Parts { link, posts, minding, stop } = Link::open(opening);
-        let sse = Arc::new(Sse { link, endpoint });
+        let sse = Arc::new(Sse { link, endpoint: endpoint.into() });
         let poster = Arc::clone(&sse);
         sse.link.spawn(posts.send(move |line| {
             let sse = Arc::clone(&poster);
@@ -112,8 +113,8 @@ impl Sse {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let url = self.endpoint.clone();
-        let order = Order { method: Method::POST, url, headers, body: line.into() };
+        let to = self.endpoint.clone();
+        let order = Order { method: Method::POST, to, headers, body: line.into() };
         match self.link.web.send(order).await {
             // Servers say "Accepted" here in every content type there is.
             Ok(_) | Err(WebError::NotMcp(_)) => Ok(()),
@@ -149,7 +150,7 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     let order =
-        Order { method: Method::GET, url: web.url().clone(), headers, body: Pieces::default() };
+        Order { method: Method::GET, to: web.target.clone(), headers, body: Pieces::default() };
     match web.send(order).await {
         Ok(came) => match came.body {
             Body::Events(events) => Ok(events),
