@@ -2,6 +2,7 @@
 //! stream names, to which messages are posted.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use capstan_hub::ports::{BoxFuture, Item};
@@ -80,13 +81,15 @@ impl Channel for SseChannel {
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let line = compose::request(request.id, request.method, Some(request.params));
         self.sse.link.log(&line);
-        let exchange = async {
-            self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
-            // The reply comes on the stream, or the stream ends.
-            std::future::pending().await
-        };
-        let asked = self.sse.link.ask::<Infallible>(request, exchange);
-        asked.map(|said| said.map(Reply::from)).boxed()
+        async move {
+            let exchange = pin!(async {
+                self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
+                // The reply comes on the stream, or the stream ends.
+                std::future::pending::<Result<Option<Infallible>, RequestError>>().await
+            });
+            self.sse.link.ask(request, exchange).await.map(Reply::from)
+        }
+        .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {

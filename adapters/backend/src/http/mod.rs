@@ -1,7 +1,8 @@
 //! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
 //!
 //! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
-//! again, [`rest`] is what is left of a large reply, [`refusals`] what a refusal says, [`mirror`] repeats arguments in headers, [`trace`] the place in a trace.
+//! again, [`rest`] is what is left of a large reply, [`refusals`] what a refusal says, [`mirror`]
+//! repeats arguments in headers, [`trace`] the place in a trace.
 
 mod streams;
 mod rest;
@@ -11,6 +12,7 @@ mod trace;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -131,15 +133,18 @@ impl Channel for HttpChannel {
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
-        // What is rare is kept out of the way of what is not: each call holds all of this.
-        let exchange = async move {
-            match http.exchange(id, method, params, Takes::Whole).await? {
-                None => {}
-                Some((came, rest)) => Box::pin(http.take_rest(id, came, rest)).await?,
-            }
-            Ok(None::<Infallible>)
-        };
-        http.link.ask(request, exchange).map(|said| said.map(Reply::from)).boxed()
+        async move {
+            // What is rare is kept out of the way of what is not: each call holds all of this.
+            let exchange = pin!(async move {
+                match http.exchange(id, method, params, Takes::Whole).await? {
+                    None => {}
+                    Some((came, rest)) => Box::pin(http.take_rest(id, came, rest)).await?,
+                }
+                Ok(None::<Infallible>)
+            });
+            http.link.ask(request, exchange).await.map(Reply::from)
+        }
+        .boxed()
     }
 
     fn call<'a>(
@@ -149,17 +154,20 @@ impl Channel for HttpChannel {
     ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
         let (operator, limit) = (request.operator.clone(), request.limit);
-        let exchange = async move {
-            let large = http.exchange(id, method, params, Takes::Coming).await?;
-            let Some((came, rest)) = large else { return Ok(None) };
-            // Asked now: meanwhile something may have been said to it, and behind that it takes
-            // an answer whole.
-            if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
-                return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
-            }
-            Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
-        };
-        http.link.ask(request, exchange).boxed()
+        async move {
+            let exchange = pin!(async move {
+                let large = http.exchange(id, method, params, Takes::Coming).await?;
+                let Some((came, rest)) = large else { return Ok(None) };
+                // Asked now: meanwhile something may have been said to it, and behind that it
+                // takes an answer whole.
+                if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
+                    return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
+                }
+                Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
+            });
+            http.link.ask(request, exchange).await
+        }
+        .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
@@ -263,7 +271,7 @@ impl Http {
         match came.body {
             Body::Json(body) => self.take_reply(id, &body).await?,
             Body::Large(came, rest) => return Ok(Some((came, rest))),
-            Body::Events(events) => self.follow(id, events).await?,
+            Body::Events(events) => Box::pin(self.follow(id, events)).await?,
             Body::Nothing => {
                 let problem = "a request got no answer".to_owned();
                 return Err(RequestError::Refused(Fault::NotMcp(problem)));
