@@ -1,7 +1,7 @@
 //! What both transports over HTTP have in common: requests that wait for their replies, what the
 //! server asks meanwhile, and the end of it all.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -184,11 +184,12 @@ impl Link {
     }
 
     /// Waits for the reply to a request while `exchange` goes on, which sends it and ends when
-    /// there is nothing more to be expected from it, or with a reply that is still coming.
+    /// there is nothing more to be expected from it, or with a reply that is still coming. It stays
+    /// where it is: a future that is handed over has its place in both.
     pub(crate) async fn ask<F>(
         &self,
         request: Request<'_>,
-        exchange: impl Future<Output = Result<Option<F>, RequestError>>,
+        exchange: Pin<&mut impl Future<Output = Result<Option<F>, RequestError>>>,
     ) -> Result<Said<F>, RequestError> {
         if self.gone.borrow().is_some() {
             return Err(RequestError::NotSent(self.why_gone()));

@@ -15,7 +15,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::poll_fn;
 use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -108,9 +107,16 @@ impl Local {
         loop {
             let (mut line, is_new) = match self.take() {
                 Some(line) => (line, false),
-                None => (self.connect().await?, true),
+                // Rare, and larger than all the rest.
+                None => (Box::pin(self.connect()).await?, true),
             };
-            match line.exchange(request).await {
+            let Line { sender, connection } = &mut line;
+            let mut answer = pin!(sender.try_send_request(request));
+            let driven = poll_fn(|cx| {
+                drive(connection, cx);
+                answer.as_mut().poll(cx)
+            });
+            match driven.await {
                 Ok(response) => {
                     let home = Arc::clone(self);
                     return Ok(response.map(|body| Flow { body, line: Some(line), home }));
@@ -260,19 +266,6 @@ impl Flow {
 // === impl Line ===
 
 impl Line {
-    async fn exchange(
-        &mut self,
-        request: Request<Pieces>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        let connection = &mut self.connection;
-        poll_fn(|cx| {
-            drive(connection, cx);
-            answer.as_mut().poll(cx)
-        })
-        .await
-    }
-
     fn drive(&mut self, cx: &mut Context<'_>) {
         drive(&mut self.connection, cx);
     }

@@ -16,8 +16,8 @@ use crate::connect::{Address, is_loopback};
 use crate::mask::Masker;
 pub use crate::outside::Names;
 use crate::pieces::Pieces;
-use crate::reach::Response;
-use crate::web::{Order, Web, WebError};
+use crate::reach::{Order, Response};
+use crate::web::{Web, WebError};
 
 /// An address on the web, or behind a socket of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl Plain {
         limit: usize,
     ) -> Result<PlainResponse, PlainError> {
         let order = self.order(request)?;
-        let Response { status, headers, body } = self.web.follow(order).await?;
+        let Response { status, headers, body } = self.web.follow(&|| order.clone()).await?;
         let (body, whole) = self.web.read(body, limit).await?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.map(ToOwned::to_owned);
@@ -186,7 +186,7 @@ impl Plain {
         }
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| PlainError::Unfit("its method is none"))?;
-        Ok(Order { method, url, headers, body: Pieces::from(body) })
+        Ok(Order { method, to: url.into(), headers, body: Pieces::from(body) })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::http::uri::{InvalidUri, PathAndQuery};
+use hyper::http::uri::PathAndQuery;
 use hyper::http::{Request, Uri};
 use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT,
@@ -18,11 +18,33 @@ use crate::unpack::Unpacker;
 /// Who we say we are.
 pub(crate) const AGENT: &str = concat!("capstan/", env!("CARGO_PKG_VERSION"));
 
+const OURSELVES: HeaderValue = HeaderValue::from_static(AGENT);
+
+/// The one encoding that is undone here.
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
 /// The way that requests to one origin take.
 #[derive(Clone)]
 pub(crate) enum Reach {
     Local(Arc<Local>, HeaderValue),
     Far(Client),
+}
+
+/// An address, ready to be sent to. It is cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    url: Arc<Url>,
+    /// Its path and query, or why they cannot be sent.
+    path: Result<Uri, String>,
+}
+
+/// What is sent.
+#[derive(Clone)]
+pub(crate) struct Order {
+    pub(crate) method: Method,
+    pub(crate) to: Target,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Pieces,
 }
 
 /// The beginning of an answer.
@@ -45,7 +67,7 @@ pub(crate) enum ReachError {
     Local(LocalError),
     Far(reqwest::Error),
     /// The address has no path that can be sent.
-    Path(InvalidUri),
+    Path(String),
     /// The answer is in an encoding that nobody asked for.
     Encoded(String),
     /// The answer cannot be unpacked.
@@ -61,17 +83,11 @@ impl Reach {
     }
 
     /// Sends, and waits for the beginning of the answer.
-    pub(crate) async fn send(
-        &self,
-        method: Method,
-        url: &Url,
-        headers: HeaderMap,
-        body: Pieces,
-    ) -> Result<Response, ReachError> {
+    pub(crate) async fn send(&self, order: Order) -> Result<Response, ReachError> {
         match self {
             Self::Local(local, host) => {
-                let request = request(method, url, headers, (host, body))?;
-                let response = local.send(request).await.map_err(ReachError::Local)?;
+                let response =
+                    local.send(request(order, host)?).await.map_err(ReachError::Local)?;
                 let (head, flow) = response.into_parts();
                 let body = if is_packed(&head.headers)? {
                     Incoming::Packed(flow, Box::default())
@@ -80,33 +96,28 @@ impl Reach {
                 };
                 Ok(Response { status: head.status, headers: head.headers, body })
             }
-            Self::Far(client) => {
-                let request = client.request(method, url.clone()).headers(headers);
-                let request = request.body(body.whole());
-                let mut response = request.send().await.map_err(ReachError::Far)?;
-                let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-                Ok(Response { status, headers, body: Incoming::Far(response) })
-            }
+            // Kept out of the way of the other, which every call to this machine would carry along.
+            Self::Far(client) => Box::pin(send_far(client, order)).await.map_err(ReachError::Far),
         }
     }
 }
 
-fn request(
-    method: Method,
-    url: &Url,
-    mut headers: HeaderMap,
-    (host, body): (&HeaderValue, Pieces),
-) -> Result<Request<Pieces>, ReachError> {
-    let path = match url.query() {
-        None => PathAndQuery::try_from(url.path()),
-        Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),
-    };
+async fn send_far(client: &Client, order: Order) -> Result<Response, reqwest::Error> {
+    let Order { method, to, headers, body } = order;
+    let request = client.request(method, to.url().clone()).headers(headers);
+    let mut response = request.body(body.whole()).send().await?;
+    let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+    Ok(Response { status, headers, body: Incoming::Far(response) })
+}
+
+fn request(order: Order, host: &HeaderValue) -> Result<Request<Pieces>, ReachError> {
+    let Order { method, to, mut headers, body } = order;
     headers.entry(HOST).or_insert_with(|| host.clone());
-    headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("gzip"));
-    headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+    headers.entry(ACCEPT_ENCODING).or_insert(GZIP);
+    headers.entry(USER_AGENT).or_insert(OURSELVES);
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    *request.uri_mut() = Uri::from(path.map_err(ReachError::Path)?);
+    *request.uri_mut() = to.path.map_err(ReachError::Path)?;
     *request.headers_mut() = headers;
     Ok(request)
 }
@@ -117,6 +128,25 @@ fn is_packed(headers: &HeaderMap) -> Result<bool, ReachError> {
         None | Some(b"identity") => Ok(false),
         Some(b"gzip") => Ok(true),
         Some(other) => Err(ReachError::Encoded(String::from_utf8_lossy(other).into_owned())),
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl From<Url> for Target {
+    fn from(url: Url) -> Self {
+        let path = match url.query() {
+            None => PathAndQuery::try_from(url.path()),
+            Some(query) => PathAndQuery::try_from(format!("{}?{query}", url.path())),
+        };
+        let path = path.map(Uri::from).map_err(|error| error.to_string());
+        Self { url: Arc::new(url), path }
     }
 }
 
@@ -179,7 +209,7 @@ impl ReachError {
             Self::Local(LocalError::Connect(error)) => bottom(&error),
             Self::Local(LocalError::Broken(error)) => bottom(&error),
             Self::Far(error) => bottom(&error.without_url()),
-            Self::Path(error) => bottom(&error),
+            Self::Path(reason) => reason,
             Self::Packed(error) => bottom(&error),
             Self::Encoded(encoding) => format!("it answered in the encoding `{encoding}`"),
         };

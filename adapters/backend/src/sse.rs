@@ -2,6 +2,7 @@
 //! stream names, to which messages are posted.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use capstan_hub::ports::{BoxFuture, Item};
@@ -19,7 +20,8 @@ use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::pieces::Pieces;
-use crate::web::{Body, Order, Web, WebError};
+use crate::reach::{Order, Target};
+use crate::web::{Body, Web, WebError};
 
 /// A server behind the older transport.
 pub(crate) struct SseChannel {
@@ -30,7 +32,7 @@ pub(crate) struct SseChannel {
 struct Sse {
     link: Link,
     /// Where messages are posted.
-    endpoint: Url,
+    endpoint: Target,
 }
 
 // === impl SseChannel ===
@@ -41,7 +43,7 @@ impl SseChannel {
         let mut events = open_stream(&opening.web).await?;
         let endpoint = find_endpoint(&opening.web, &mut events).await?;
         let Parts { link, posts, minding, stop } = Link::open(opening);
-        let sse = Arc::new(Sse { link, endpoint });
+        let sse = Arc::new(Sse { link, endpoint: endpoint.into() });
         let poster = Arc::clone(&sse);
         sse.link.spawn(posts.send(move |line| {
             let sse = Arc::clone(&poster);
@@ -79,13 +81,15 @@ impl Channel for SseChannel {
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let line = compose::request(request.id, request.method, Some(request.params));
         self.sse.link.log(&line);
-        let exchange = async {
-            self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
-            // The reply comes on the stream, or the stream ends.
-            std::future::pending().await
-        };
-        let asked = self.sse.link.ask::<Infallible>(request, exchange);
-        asked.map(|said| said.map(Reply::from)).boxed()
+        async move {
+            let exchange = pin!(async {
+                self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
+                // The reply comes on the stream, or the stream ends.
+                std::future::pending::<Result<Option<Infallible>, RequestError>>().await
+            });
+            self.sse.link.ask(request, exchange).await.map(Reply::from)
+        }
+        .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
@@ -112,8 +116,8 @@ impl Sse {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let url = self.endpoint.clone();
-        let order = Order { method: Method::POST, url, headers, body: line.into() };
+        let to = self.endpoint.clone();
+        let order = Order { method: Method::POST, to, headers, body: line.into() };
         match self.link.web.send(order).await {
             // Servers say "Accepted" here in every content type there is.
             Ok(_) | Err(WebError::NotMcp(_)) => Ok(()),
@@ -149,7 +153,7 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     let order =
-        Order { method: Method::GET, url: web.url().clone(), headers, body: Pieces::default() };
+        Order { method: Method::GET, to: web.target.clone(), headers, body: Pieces::default() };
     match web.send(order).await {
         Ok(came) => match came.body {
             Body::Events(events) => Ok(events),

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing that was meant for the server's origin ever reaches another one: a
 //! redirect is followed only within the origin.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,7 @@ use reqwest::{Method, StatusCode, Url};
 use crate::events::{Events, MAX_EVENT};
 use crate::fault::Fault;
 use crate::mask::Masker;
-use crate::pieces::Pieces;
-use crate::reach::{Incoming, Reach, ReachError, Response};
+use crate::reach::{Incoming, Order, Reach, ReachError, Response, Target};
 
 /// How often a redirect is followed.
 const MAX_HOPS: usize = 5;
@@ -36,17 +36,9 @@ const MAX_WORDS: usize = 200;
 #[derive(Clone)]
 pub(crate) struct Web {
     reach: Reach,
-    url: Url,
+    pub(crate) target: Target,
     headers: HeaderMap,
     masker: Arc<Masker>,
-}
-
-/// What is sent.
-pub(crate) struct Order {
-    pub(crate) method: Method,
-    pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Pieces,
 }
 
 /// In which form an answer is taken.
@@ -115,26 +107,31 @@ impl Web {
         for name in ["content-length", "transfer-encoding", "connection"] {
             headers.remove(name);
         }
-        Ok(Self { reach, url, headers, masker })
+        Ok(Self { reach, target: Target::from(url), headers, masker })
     }
 
     /// The address of the server.
     pub(crate) fn url(&self) -> &Url {
-        &self.url
+        self.target.url()
     }
 
     pub(crate) fn same_origin(&self, url: &Url) -> bool {
-        url.origin() == self.url.origin()
+        url.origin() == self.url().origin()
     }
 
     /// Sends and reads what comes back; of a stream of events, only its beginning.
     pub(crate) async fn send(&self, order: Order) -> Result<Came, WebError> {
-        self.receive(order, Takes::Whole).await
+        self.receive(&|| order.clone(), Takes::Whole).await
     }
 
-    /// The same, in the form that is taken.
-    pub(crate) async fn receive(&self, order: Order, takes: Takes) -> Result<Came, WebError> {
-        let Response { status, headers, body } = self.follow(order).await?;
+    /// The same, in the form that is taken. The order is written anew for each redirect, so that
+    /// nothing is copied for one that does not come.
+    pub(crate) async fn receive(
+        &self,
+        write: &(dyn Fn() -> Order + Sync),
+        takes: Takes,
+    ) -> Result<Came, WebError> {
+        let Response { status, headers, body } = self.follow(write).await?;
         if !status.is_success() {
             return Err(WebError::Refused(self.refusal(status, &headers, body).await));
         }
@@ -143,30 +140,46 @@ impl Web {
     }
 
     /// Sends, and sends again where the server says so.
-    pub(crate) async fn follow(&self, mut order: Order) -> Result<Response, WebError> {
+    pub(crate) async fn follow(
+        &self,
+        write: &(dyn Fn() -> Order + Sync),
+    ) -> Result<Response, WebError> {
+        let mut moved = None;
         for _ in 0..=MAX_HOPS {
-            let (method, body) = (order.method.clone(), order.body.clone());
-            let sending = self.reach.send(method, &order.url, self.merged(&order.headers), body);
-            let response = sending.await.map_err(|error| self.not_sent(error))?;
-            let Some(next) = self.redirect(&order, &response)? else { return Ok(response) };
-            order.url = next;
+            let mut order = write();
+            if let Some(next) = moved {
+                order.to = next;
+            }
+            let (method, from) = (order.method.clone(), order.to.clone());
+            self.merge(&mut order.headers);
+            let response = self.reach.send(order).await.map_err(|error| self.not_sent(error))?;
+            let Some(next) = self.redirect(&method, from.url(), &response)? else {
+                return Ok(response);
+            };
+            moved = Some(Target::from(next));
         }
         Err(redirected(308, format!("it redirects more than {MAX_HOPS} times")))
     }
 
-    /// The configured headers with the protocol's own, which win.
-    fn merged(&self, own: &HeaderMap) -> HeaderMap {
-        let mut headers = own.clone();
-        for name in self.headers.keys().filter(|name| !own.contains_key(*name)) {
+    /// Adds the configured headers to the protocol's own, which win.
+    fn merge(&self, headers: &mut HeaderMap) {
+        for name in self.headers.keys() {
+            if headers.contains_key(name) {
+                continue;
+            }
             for value in self.headers.get_all(name) {
                 headers.append(name, value.clone());
             }
         }
-        headers
     }
 
     /// Where the server sends us, if it does and we may go.
-    fn redirect(&self, order: &Order, response: &Response) -> Result<Option<Url>, WebError> {
+    fn redirect(
+        &self,
+        method: &Method,
+        from: &Url,
+        response: &Response,
+    ) -> Result<Option<Url>, WebError> {
         let status = response.status.as_u16();
         let keeps_body = match status {
             307 | 308 => true,
@@ -174,7 +187,7 @@ impl Web {
             _ => return Ok(None),
         };
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        let next = location.and_then(|location| order.url.join(location).ok());
+        let next = location.and_then(|location| from.join(location).ok());
         let Some(next) = next else {
             return Err(redirected(status, "it redirects to nowhere".to_owned()));
         };
@@ -183,7 +196,7 @@ impl Web {
             let words = format!("it redirects to `{origin}`, and nothing of ours goes there");
             return Err(redirected(status, words));
         }
-        if !keeps_body && order.method != Method::GET {
+        if !keeps_body && *method != Method::GET {
             let path = self.masker.mask(next.path());
             return Err(redirected(status, format!("it has moved to `{origin}{path}`")));
         }
@@ -330,9 +343,13 @@ fn redirected(status: u16, words: String) -> WebError {
     WebError::Refused(Refusal { status, fault, body: Bytes::new() })
 }
 
-fn media_type(headers: &HeaderMap) -> Option<String> {
+fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    Some(text.split(';').next().unwrap_or(text).trim().to_ascii_lowercase())
+    let kind = text.split(';').next().unwrap_or(text).trim();
+    if kind.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Some(Cow::Owned(kind.to_ascii_lowercase()));
+    }
+    Some(Cow::Borrowed(kind))
 }
 
 /// The message in the JSON of a refusal, wherever servers put it.

@@ -1,22 +1,25 @@
 //! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
 //!
 //! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
-//! again, [`rest`] is what is left of a large reply, [`mirror`] repeats arguments in headers, [`trace`] the place in a trace.
+//! again, [`rest`] is what is left of a large reply, [`refusals`] what a refusal says, [`mirror`]
+//! repeats arguments in headers, [`trace`] the place in a trace.
 
 mod streams;
 mod rest;
+mod refusals;
 mod mirror;
 mod trace;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::Flow;
 use capstan_hub::ports::{BoxFuture, Item};
-use capstan_wire::{Json, Message, Reply, compose, object, protocol};
+use capstan_wire::{Json, Reply, compose, object, protocol};
 use futures::FutureExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -26,19 +29,23 @@ use tokio::time::timeout;
 use tracing::{Instrument, debug, warn};
 
 use self::mirror::{Mirror, encode};
+use self::refusals::{error_in, is_session_lost};
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::fault::Fault;
 use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::pieces::Pieces;
-use crate::reach::Incoming;
+use crate::reach::{Incoming, Order};
 use crate::session::MayRun;
-use crate::web::{Body, Came, Order, Refusal, Takes, WebError};
+use crate::web::{Body, Came, Refusal, Takes, WebError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// Headers that a request has room for from the start; few have more.
+const ROOM: usize = 12;
 
 /// How long the end of a session may take to be told.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -126,15 +133,18 @@ impl Channel for HttpChannel {
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
-        // What is rare is kept out of the way of what is not: each call holds all of this.
-        let exchange = async move {
-            match http.exchange(id, method, params, Takes::Whole).await? {
-                None => {}
-                Some((came, rest)) => Box::pin(http.take_rest(id, came, rest)).await?,
-            }
-            Ok(None::<Infallible>)
-        };
-        http.link.ask(request, exchange).map(|said| said.map(Reply::from)).boxed()
+        async move {
+            // What is rare is kept out of the way of what is not: each call holds all of this.
+            let exchange = pin!(async move {
+                match http.exchange(id, method, params, Takes::Whole).await? {
+                    None => {}
+                    Some((came, rest)) => Box::pin(http.take_rest(id, came, rest)).await?,
+                }
+                Ok(None::<Infallible>)
+            });
+            http.link.ask(request, exchange).await.map(Reply::from)
+        }
+        .boxed()
     }
 
     fn call<'a>(
@@ -144,17 +154,20 @@ impl Channel for HttpChannel {
     ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
         let (operator, limit) = (request.operator.clone(), request.limit);
-        let exchange = async move {
-            let large = http.exchange(id, method, params, Takes::Coming).await?;
-            let Some((came, rest)) = large else { return Ok(None) };
-            // Asked now: meanwhile something may have been said to it, and behind that it takes
-            // an answer whole.
-            if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
-                return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
-            }
-            Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
-        };
-        http.link.ask(request, exchange).boxed()
+        async move {
+            let exchange = pin!(async move {
+                let large = http.exchange(id, method, params, Takes::Coming).await?;
+                let Some((came, rest)) = large else { return Ok(None) };
+                // Asked now: meanwhile something may have been said to it, and behind that it
+                // takes an answer whole.
+                if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
+                    return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
+                }
+                Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
+            });
+            http.link.ask(request, exchange).await
+        }
+        .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
@@ -218,6 +231,12 @@ impl Http {
         self.agreed().revision.as_ref().is_some_and(|revision| revision == protocol::MODERN)
     }
 
+    /// Whether requests of that method are part of the session.
+    fn is_in_session(&self, method: &str) -> bool {
+        let outside = matches!(method, "initialize" | "server/discover") || self.is_modern();
+        !outside && self.agreed().session.is_some()
+    }
+
     /// Sends a request and sees to it that its reply reaches whoever waits for it; but gives the
     /// beginning and the rest of a large one where that is taken.
     async fn exchange(
@@ -227,13 +246,16 @@ impl Http {
         params: &Json,
         takes: Takes,
     ) -> Result<Option<(Vec<Bytes>, Incoming)>, RequestError> {
-        let line = Pieces::request(id, method, params);
-        self.link.log_pieces(&line);
-        let headers = self.headers(method, params);
-        let in_session = headers.contains_key(SESSION);
-        let came = match self.link.web.receive(self.order(headers, line), takes).await {
+        if Link::is_logged() {
+            self.link.log_pieces(&Pieces::request(id, method, params));
+        }
+        let write =
+            || self.order(self.headers(method, params), Pieces::request(id, method, params));
+        let came = match self.link.web.receive(&write, takes).await {
             Ok(came) => came,
-            Err(WebError::Refused(refusal)) if in_session && is_session_lost(&refusal) => {
+            Err(WebError::Refused(refusal))
+                if self.is_in_session(method) && is_session_lost(&refusal) =>
+            {
                 let reason = "its session has ended".to_owned();
                 self.link.lose(Fault::Unreachable(reason.clone()));
                 return Err(RequestError::NotSent(reason));
@@ -249,7 +271,7 @@ impl Http {
         match came.body {
             Body::Json(body) => self.take_reply(id, &body).await?,
             Body::Large(came, rest) => return Ok(Some((came, rest))),
-            Body::Events(events) => self.follow(id, events).await?,
+            Body::Events(events) => Box::pin(self.follow(id, events)).await?,
             Body::Nothing => {
                 let problem = "a request got no answer".to_owned();
                 return Err(RequestError::Refused(Fault::NotMcp(problem)));
@@ -259,8 +281,7 @@ impl Http {
     }
 
     fn order(&self, headers: HeaderMap, body: Pieces) -> Order {
-        let url = self.link.web.url().clone();
-        Order { method: Method::POST, url, headers, body }
+        Order { method: Method::POST, to: self.link.web.target.clone(), headers, body }
     }
 
     async fn take_reply(&self, id: u64, body: &Bytes) -> Result<(), RequestError> {
@@ -290,7 +311,7 @@ impl Http {
 
     /// The headers of a request.
     fn headers(&self, method: &str, params: &Json) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(ROOM);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if method == "server/discover" || self.is_modern() {
@@ -349,38 +370,9 @@ impl Http {
         }
         let mut headers = HeaderMap::new();
         self.add_session(&mut headers);
-        let url = self.link.web.url().clone();
-        let order = Order { method: Method::DELETE, url, headers, body: Pieces::default() };
+        let to = self.link.web.target.clone();
+        let order = Order { method: Method::DELETE, to, headers, body: Pieces::default() };
         // Whatever it says: we are gone.
         drop(timeout(GOODBYE, self.link.web.send(order)).await);
-    }
-}
-
-/// How servers say that they do not know a session, other than by the status. A message that only
-/// speaks of some session is not meant: it may be the business of a tool.
-const LOST_SESSION: [&str; 4] =
-    ["no valid session id", "invalid session id", "missing session id", "session not found"];
-
-fn error_in(body: &Bytes) -> Option<Reply> {
-    match Message::parse(body) {
-        Ok(Message::Reply { reply: error @ Reply::Error(_), .. }) => Some(error),
-        Ok(_) | Err(_) => None,
-    }
-}
-
-/// Whether a server no longer knows the session.
-fn is_session_lost(refusal: &Refusal) -> bool {
-    let error = match error_in(&refusal.body) {
-        Some(Reply::Error(error)) => Some(error),
-        Some(Reply::Result(_)) | None => None,
-    };
-    match refusal.status {
-        404 => error.is_none_or(|error| error.code != protocol::METHOD_NOT_FOUND),
-        // Not as the protocol has it, but many servers say it this way after a restart.
-        400 => error.is_some_and(|error| {
-            let message = error.message.to_ascii_lowercase();
-            LOST_SESSION.iter().any(|words| message.contains(words))
-        }),
-        _ => false,
     }
 }

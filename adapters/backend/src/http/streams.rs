@@ -19,7 +19,8 @@ use crate::events::{Event, EventError, Events};
 use crate::fault::Fault;
 use crate::minder::take;
 use crate::pieces::Pieces;
-use crate::web::{Body, Order, WebError};
+use crate::reach::Order;
+use crate::web::{Body, WebError};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -122,8 +123,8 @@ impl Http {
             let id = HeaderValue::from_str(id).map_err(|_| Closed::ForGood)?;
             headers.insert(LAST_EVENT_ID, id);
         }
-        let url = self.link.web.url().clone();
-        let order = Order { method: Method::GET, url, headers, body: Pieces::default() };
+        let to = self.link.web.target.clone();
+        let order = Order { method: Method::GET, to, headers, body: Pieces::default() };
         self.open(order).await
     }
 
