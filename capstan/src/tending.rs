@@ -1,6 +1,7 @@
 //! Who looks after the servers of a gateway, and what each server is remembered by.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -121,7 +122,7 @@ impl Manifests for Files {
         self.0.load(key)
     }
 
-    fn save(&self, key: &str, text: &[u8]) {
+    fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
         if let Err(error) = self.0.save(key, text) {
             warn!(%error, "what a server offers is not remembered");
         }

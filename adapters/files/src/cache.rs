@@ -1,7 +1,7 @@
 //! Texts that can be made again, in a folder of their own: one file a text, by key.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -34,18 +34,23 @@ impl Cache {
         Some(text)
     }
 
-    /// Keeps a text. Whoever reads meanwhile sees the old one or the new one; a crash may lose it.
+    /// Keeps a text, as it is written. Whoever reads meanwhile sees the old one or the new one; a crash may lose it.
     ///
     /// # Errors
     /// When the key is none, or the file system says no.
-    pub fn save(&self, key: &str, text: &[u8]) -> io::Result<()> {
+    pub fn save(
+        &self,
+        key: &str,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
         let path = self.file(key).ok_or_else(|| io::Error::other("that is no key"))?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         if !path.exists() {
             self.make_room();
         }
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(text)?;
+        let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(&self.folder)?);
+        text(&mut file)?;
+        let file = file.into_inner().map_err(IntoInnerError::into_error)?;
         file.persist(&path).map_err(|error| error.error)?;
         Ok(())
     }
@@ -79,14 +84,18 @@ mod tests {
 
     use super::*;
 
+    fn keep(cache: &Cache, key: &str, text: &str) -> io::Result<()> {
+        cache.save(key, |to| to.write_all(text.as_bytes()))
+    }
+
     #[test]
     fn what_is_kept_is_found_by_its_key_and_is_nobody_elses() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("a/b");
         let cache = Cache::new(&inside, 10, 5);
         assert_eq!(cache.load("k1"), None);
-        cache.save("k1", b"one").unwrap();
-        cache.save("k1", b"two").unwrap();
+        keep(&cache, "k1", "one").unwrap();
+        keep(&cache, "k1", "two").unwrap();
         assert_eq!(cache.load("k1").as_deref(), Some(&b"two"[..]));
         assert_eq!(cache.load("k2"), None);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -97,10 +106,10 @@ mod tests {
     fn what_is_too_large_is_not_read_and_what_is_no_key_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path(), 3, 5);
-        cache.save("k", b"four").unwrap();
+        keep(&cache, "k", "four").unwrap();
         assert_eq!(cache.load("k"), None);
         for odd in ["", ".", "..", "a/b", "../x", "a b", &"k".repeat(129)] {
-            assert!(cache.save(odd, b"x").is_err() && cache.load(odd).is_none(), "{odd}");
+            assert!(keep(&cache, odd, "x").is_err() && cache.load(odd).is_none(), "{odd}");
         }
         fs::create_dir(folder.path().join("dir")).unwrap();
         assert_eq!(cache.load("dir"), None);
@@ -111,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path(), 10, 3);
         for number in 0..10 {
-            cache.save(&format!("k{number}"), b"x").unwrap();
+            keep(&cache, &format!("k{number}"), "x").unwrap();
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
         assert!(cache.load("k9").is_some());

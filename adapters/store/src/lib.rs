@@ -25,6 +25,10 @@ use tokio::sync::OnceCell;
 /// How long another process that writes is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large list
+/// leaves here stays for as long as the process.
+const CACHE: u32 = 256;
+
 /// The store of one operator.
 pub struct Database {
     path: PathBuf,
@@ -51,6 +55,8 @@ impl Database {
             .journal_mode(SqliteJournalMode::Wal)
             // What was acknowledged outlives a power cut too.
             .synchronous(SqliteSynchronous::Full)
+            // What is below zero is a size, and not a number of pages.
+            .pragma("cache_size", format!("-{CACHE}"))
             .busy_timeout(PATIENCE);
         // One connection: writers would only wait for each other.
         let pool = SqlitePoolOptions::new()

@@ -2,37 +2,32 @@
 
 use std::collections::HashMap;
 
-use capstan_hub::ports::{Approved, BoxFuture, Pin, PinOwner, PinStore, StoreError};
+use capstan_hub::ports::{Approved, BoxFuture, Newcomer, Pin, PinOwner, PinStore, StoreError};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, Sqlite, Transaction};
+use sqlx::{QueryBuilder, Row, Sqlite, Transaction};
 
 use crate::Database;
 
 /// Lists that are looked up at the most; those of servers that were seen last.
 const MAX_SUMS: i64 = 10_000;
 
-/// When definitions are kept.
-#[derive(Clone, Copy)]
-enum When<'a> {
-    /// Only those of a server that was never seen, which are a list with this sum.
-    NeverSeen(&'a str),
-    Always,
-}
+/// Definitions that are kept with one statement: the way to the database is longer than what it does
+/// there. They are all that is in memory of a list that may be much larger.
+const ROWS: usize = 32;
 
 // === impl Database ===
 
 impl Database {
-    async fn select_sums(&self) -> Result<HashMap<PinOwner, String>, StoreError> {
+    async fn select_sums(&self) -> Result<HashMap<PinOwner, Option<String>>, StoreError> {
         let failed = |cause| self.failed("listed no definitions", cause);
-        let rows: Vec<(String, String, String)> = sqlx::query_as(
-            "SELECT server, identity, sum FROM pinned_servers WHERE sum IS NOT NULL \
-             ORDER BY number DESC LIMIT $1",
+        let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
+            "SELECT server, identity, sum FROM pinned_servers ORDER BY number DESC LIMIT $1",
         )
         .bind(MAX_SUMS)
         .fetch_all(self.pool().await?)
         .await
         .map_err(failed)?;
-        let row = |(server, identity, sum): (String, String, String)| {
+        let row = |(server, identity, sum): (String, String, Option<String>)| {
             Some((PinOwner { server: server.parse().ok()?, identity }, sum))
         };
         Ok(rows.into_iter().filter_map(row).collect())
@@ -71,45 +66,41 @@ impl Database {
         Ok(Some(Approved { pins, changes }))
     }
 
-    /// Keeps definitions.
-    async fn keep_pins(
-        &self,
-        whose: &PinOwner,
-        pins: &[Pin],
-        when: When<'_>,
-    ) -> Result<(), StoreError> {
+    /// Keeps the lists of servers that were never seen.
+    async fn keep_first(&self, new: &[Newcomer]) -> Result<(), StoreError> {
         let failed = |cause| self.failed("took no definitions", cause);
-        let pool = self.pool().await?;
-        // Whoever begins to write has read what is there: nobody comes in between.
-        let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        let owner = match (owner(&mut transaction, whose).await.map_err(failed)?, when) {
-            (Some(_), When::NeverSeen(_)) => return Ok(()),
-            (Some((owner, _)), When::Always) => {
+        let mut transaction = self.write().await?;
+        for newcomer in new {
+            let whose = &newcomer.owner;
+            if owner(&mut transaction, whose).await.map_err(failed)?.is_none() {
+                let sum = Some(newcomer.sum.as_str());
+                let owner = insert_owner(&mut transaction, whose, sum).await.map_err(failed)?;
+                insert_pins(&mut transaction, owner, newcomer.pins()).await.map_err(failed)?;
+            }
+        }
+        transaction.commit().await.map_err(failed)
+    }
+
+    /// Keeps definitions in the place of others.
+    async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
+        let failed = |cause| self.failed("took no definitions", cause);
+        let mut transaction = self.write().await?;
+        let owner = match owner(&mut transaction, whose).await.map_err(failed)? {
+            Some((owner, _)) => {
                 change(&mut transaction, owner).await.map_err(failed)?;
                 owner
             }
-            (None, When::NeverSeen(sum)) => {
-                insert_owner(&mut transaction, whose, Some(sum)).await.map_err(failed)?
-            }
-            (None, When::Always) => {
-                insert_owner(&mut transaction, whose, None).await.map_err(failed)?
-            }
+            None => insert_owner(&mut transaction, whose, None).await.map_err(failed)?,
         };
-        for pin in pins {
-            sqlx::query(
-                "INSERT INTO pins (owner, tool, fingerprint, definition) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (owner, tool) DO UPDATE SET \
-                 fingerprint = excluded.fingerprint, definition = excluded.definition",
-            )
-            .bind(owner)
-            .bind(&pin.tool)
-            .bind(&pin.fingerprint)
-            .bind(&pin.text)
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed)?;
-        }
+        let pins = pins.iter().cloned();
+        insert_pins(&mut transaction, owner, pins).await.map_err(failed)?;
         transaction.commit().await.map_err(failed)
+    }
+
+    /// Begins to write. Whoever does has read what is there: nobody comes in between.
+    async fn write(&self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+        let begun = self.pool().await?.begin_with("BEGIN IMMEDIATE").await;
+        begun.map_err(|cause| self.failed("took no definitions", cause))
     }
 }
 
@@ -119,7 +110,7 @@ impl PinStore for Database {
         Box::pin(async { drop(self.pool().await) })
     }
 
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, String>, StoreError>> {
+    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
         Box::pin(self.select_sums())
     }
 
@@ -130,13 +121,8 @@ impl PinStore for Database {
         Box::pin(self.select_pins(whose))
     }
 
-    fn begin<'a>(
-        &'a self,
-        whose: &'a PinOwner,
-        pins: &'a [Pin],
-        sum: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_pins(whose, pins, When::NeverSeen(sum)))
+    fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.keep_first(new))
     }
 
     fn note<'a>(
@@ -153,7 +139,7 @@ impl PinStore for Database {
         whose: &'a PinOwner,
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_pins(whose, pins, When::Always))
+        Box::pin(self.keep_pins(whose, pins))
     }
 }
 
@@ -182,6 +168,29 @@ async fn insert_owner(
     .bind(sum)
     .fetch_one(&mut **transaction)
     .await
+}
+
+/// Keeps definitions, no two of them of one tool.
+async fn insert_pins(
+    transaction: &mut Transaction<'_, Sqlite>,
+    owner: i64,
+    pins: impl Iterator<Item = Pin> + Send,
+) -> Result<(), sqlx::Error> {
+    let mut pins = pins.peekable();
+    while pins.peek().is_some() {
+        let mut query =
+            QueryBuilder::new("INSERT INTO pins (owner, tool, fingerprint, definition) ");
+        query.push_values(pins.by_ref().take(ROWS), |mut row, pin| {
+            row.push_bind(owner).push_bind(pin.tool);
+            row.push_bind(pin.fingerprint).push_bind(pin.text);
+        });
+        query.push(
+            " ON CONFLICT (owner, tool) DO UPDATE SET \
+             fingerprint = excluded.fingerprint, definition = excluded.definition",
+        );
+        query.build().persistent(false).execute(&mut **transaction).await?;
+    }
+    Ok(())
 }
 
 /// Something else is approved: whatever list was approved as a whole may no longer be.

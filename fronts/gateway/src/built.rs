@@ -1,9 +1,10 @@
 //! One list as it is sent: pages of bytes, what they were made of, and until when they hold.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing};
@@ -54,7 +55,7 @@ pub(crate) struct Pages {
 #[derive(Clone, Default)]
 struct Book {
     done: Vec<Bytes>,
-    current: BytesMut,
+    current: Vec<u8>,
 }
 
 // === impl Built ===
@@ -146,10 +147,11 @@ impl Book {
     }
 
     fn close(&mut self) {
-        self.current.extend_from_slice(b"]");
-        // A copy of the right size: what has grown is up to twice as large.
-        self.done.push(Bytes::copy_from_slice(&self.current));
-        self.current.clear();
+        self.current.push(b']');
+        // What has grown is up to twice as large as it need be. It is cut where it stands: another
+        // one beside it would be as much memory again.
+        let page = mem::take(&mut self.current).into_boxed_slice();
+        self.done.push(page.into());
     }
 
     fn finish(mut self) -> Vec<Bytes> {

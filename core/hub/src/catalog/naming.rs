@@ -118,28 +118,35 @@ impl NameTable {
         shown: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) {
         let shown: BTreeMap<&str, &str> = shown.into_iter().collect();
-        let items: BTreeSet<&str> = shown.keys().copied().collect();
         let server = match self.by_server.get_key_value(server) {
             Some((known, _)) => Arc::clone(known),
             None => Arc::new(server.clone()),
         };
         let theirs = self.by_server.entry(Arc::clone(&server)).or_default();
-        for name in theirs.retire(&items) {
+        for name in theirs.retire(&shown) {
             self.by_name.remove(&name);
         }
-        let new = items.into_iter().filter(|item| !theirs.names.contains_key(*item));
-        let mut new: Vec<Wishes> = new
-            .map(|item| {
-                Wishes::new(&server, naming, (item, shown.get(item).copied()), self.alphabet)
-            })
-            .collect();
-        // Names that need no change come first, so that an id means the item that it spells.
-        new.sort_by_key(|wishes| wishes.changed);
-        for wishes in new {
+        let mut give = |theirs: &mut Theirs, wishes: &Wishes| {
             let item: Arc<str> = wishes.item.into();
             let name = wishes.first_free(&server, &self.by_name);
             theirs.names.insert(Arc::clone(&item), Arc::clone(&name));
             self.by_name.insert(name, Bound { server: Arc::clone(&server), item });
+        };
+        // Names that need no change come first, so that an id means the item that it spells.
+        let mut changed = Vec::new();
+        for (item, shown) in shown {
+            if theirs.names.contains_key(item) {
+                continue;
+            }
+            let wishes = Wishes::new(&server, naming, (item, shown), self.alphabet);
+            if wishes.changed {
+                changed.push(wishes);
+            } else {
+                give(theirs, &wishes);
+            }
+        }
+        for wishes in &changed {
+            give(theirs, wishes);
         }
     }
 
@@ -165,12 +172,12 @@ impl NameTable {
 
 impl Theirs {
     /// Sets aside what is no longer listed; gives back the names that are free again.
-    fn retire(&mut self, listed: &BTreeSet<&str>) -> Vec<Arc<str>> {
-        self.retired.retain(|item| !listed.contains(item.as_ref()));
+    fn retire(&mut self, listed: &BTreeMap<&str, &str>) -> Vec<Arc<str>> {
+        self.retired.retain(|item| !listed.contains_key(item.as_ref()));
         let aside: BTreeSet<&str> = self.retired.iter().map(AsRef::as_ref).collect();
         let known = self.names.keys();
         let mut gone: Vec<Arc<str>> = known
-            .filter(|item| !listed.contains(item.as_ref()) && !aside.contains(item.as_ref()))
+            .filter(|item| !listed.contains_key(item.as_ref()) && !aside.contains(item.as_ref()))
             .cloned()
             .collect();
         gone.sort_unstable();
@@ -195,10 +202,9 @@ impl<'a> Wishes<'a> {
     fn new(
         server: &ServerName,
         naming: Naming,
-        (item, shown): (&'a str, Option<&str>),
+        (item, shown): (&'a str, &str),
         alphabet: Alphabet,
     ) -> Self {
-        let shown = shown.unwrap_or(item);
         let prefixed = format!("{server}{SEPARATOR}{shown}");
         let wanted = match naming {
             Naming::Mcp => vec![format!("{FOREIGN_PREFIX}{prefixed}")],

@@ -1,8 +1,10 @@
 //! What is remembered of a server over restarts, as a text that tells when it is not whole.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use capstan_wire::{Json, compose, object};
 use sha2::{Digest as _, Sha256};
 
@@ -15,9 +17,6 @@ const HEAD: &str = "capstan-manifest-1";
 /// The largest text. Of a server that offers more nothing is remembered.
 const MAX_SIZE: usize = 8 * 1024 * 1024;
 
-/// What a text needs beside its items, about.
-const ROOM: usize = 256;
-
 /// Who a server was and what it offered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
@@ -27,51 +26,59 @@ pub struct Manifest {
     pub lists: HashMap<Listing, Arc<[Item]>>,
 }
 
+/// A manifest as a text, which is written and never in memory as a whole: it is as large as all lists.
+pub(super) struct Text<'a> {
+    manifest: &'a Manifest,
+    /// The first line, with its end.
+    head: String,
+}
+
+/// What is written, as a digest.
+#[derive(Default)]
+struct Sum {
+    hash: Sha256,
+    size: usize,
+}
+
 // === impl Manifest ===
 
 impl Manifest {
     /// As a text; `None` when it would be too large.
-    pub fn to_text(&self) -> Option<Vec<u8>> {
-        let lists =
-            || Listing::ALL.into_iter().filter_map(|one| Some((one, self.lists.get(&one)?)));
-        let items = lists().flat_map(|(_, items)| items.iter());
-        let size: usize = items.map(|item| item.definition.len() + 1).sum();
-        if size > MAX_SIZE {
-            return None;
-        }
-        let about = about_json(&self.about);
-        // In one piece: a large list need not be in memory several times.
-        let mut text = Vec::with_capacity(size + about.len() + ROOM);
-        text.extend_from_slice(head(&[0; 32]).as_bytes());
-        let body = text.len();
-        text.extend_from_slice(b"{\"about\":");
-        text.extend_from_slice(about.as_bytes());
-        for (listing, items) in lists() {
-            text.extend_from_slice(format!(",\"{}\":[", listing.member()).as_bytes());
+    pub(super) fn to_text(&self) -> Option<Text<'_>> {
+        let mut sum = Sum::default();
+        self.write_body(&mut sum).ok()?;
+        let head = head(&sum.hash.finalize());
+        (head.len() + sum.size <= MAX_SIZE).then_some(Text { manifest: self, head })
+    }
+
+    fn write_body(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(b"{\"about\":")?;
+        to.write_all(about_json(&self.about).as_bytes())?;
+        let lists = Listing::ALL.into_iter().filter_map(|one| Some((one, self.lists.get(&one)?)));
+        for (listing, items) in lists {
+            write!(to, ",\"{}\":[", listing.member())?;
             for (place, item) in items.iter().enumerate() {
                 if place > 0 {
-                    text.push(b',');
+                    to.write_all(b",")?;
                 }
-                text.extend_from_slice(item.definition.as_bytes());
+                to.write_all(item.definition.as_bytes())?;
             }
-            text.push(b']');
+            to.write_all(b"]")?;
         }
-        text.push(b'}');
-        let head = head(&Sha256::digest(text.get(body..)?));
-        text.get_mut(..body)?.copy_from_slice(head.as_bytes());
-        (text.len() <= MAX_SIZE).then_some(text)
+        to.write_all(b"}")
     }
 
     /// Reads a text; `None` when it is not whole, or of another version.
-    pub fn from_text(text: &[u8]) -> Option<Self> {
-        let end = text.iter().position(|byte| *byte == b'\n')?;
-        let (head, body) = text.split_at_checked(end)?;
-        let body = body.get(1..)?;
-        let sum = std::str::from_utf8(head).ok()?.strip_prefix(HEAD)?.strip_prefix(' ')?;
-        if text.len() > MAX_SIZE || hex(&Sha256::digest(body)) != sum {
+    pub fn from_text(text: impl Into<Bytes>) -> Option<Self> {
+        let mut body: Bytes = text.into();
+        let size = body.len();
+        let end = body.iter().position(|byte| *byte == b'\n')?;
+        let head = body.split_to(end + 1);
+        let sum = std::str::from_utf8(&head).ok()?.strip_prefix(HEAD)?.strip_prefix(' ')?;
+        if size > MAX_SIZE || hex(&Sha256::digest(&body)) != sum.strip_suffix('\n')? {
             return None;
         }
-        let body = Json::parse(body.to_vec()).ok()?;
+        let body = Json::parse(body).ok()?;
         let about = Arc::new(about_of(&object::get(&body, "about")?));
         let mut lists = HashMap::new();
         let members = object::peek(&body, Listing::ALL.map(Listing::member));
@@ -87,6 +94,29 @@ impl Manifest {
             lists.insert(listing, items?.into());
         }
         Some(Self { about, lists })
+    }
+}
+
+// === impl Text ===
+
+impl Text<'_> {
+    pub(super) fn write_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(self.head.as_bytes())?;
+        self.manifest.write_body(to)
+    }
+}
+
+// === impl Sum ===
+
+impl Write for Sum {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.hash.update(text);
+        self.size += text.len();
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -143,22 +173,27 @@ mod tests {
         Manifest { about: Arc::new(about), lists: lists.into() }
     }
 
+    fn text() -> Vec<u8> {
+        let (manifest, mut text) = (manifest(), Vec::new());
+        manifest.to_text().unwrap().write_to(&mut text).unwrap();
+        text
+    }
+
     #[test]
     fn what_is_remembered_comes_back_byte_by_byte() {
-        let text = manifest().to_text().unwrap();
-        assert_eq!(Manifest::from_text(&text), Some(manifest()));
+        assert_eq!(Manifest::from_text(text()), Some(manifest()));
         assert!(!manifest().lists.contains_key(&Listing::Resources));
     }
 
     #[test]
     fn a_text_that_is_not_whole_is_none() {
-        let text = manifest().to_text().unwrap();
-        assert_eq!(Manifest::from_text(b""), None);
+        let text = text();
+        assert_eq!(Manifest::from_text(Bytes::new()), None);
         for at in 0..text.len() {
-            assert_eq!(Manifest::from_text(&text[..at]), None, "cut at {at}");
+            assert_eq!(Manifest::from_text(text[..at].to_vec()), None, "cut at {at}");
             let mut bent = text.clone();
             bent[at] ^= 1;
-            assert_eq!(Manifest::from_text(&bent), None, "bent at {at}");
+            assert_eq!(Manifest::from_text(bent), None, "bent at {at}");
         }
     }
 
@@ -167,6 +202,6 @@ mod tests {
         let definition = compose::object(&[("name", &compose::string(&"x".repeat(MAX_SIZE)))]);
         let item = Item { name: String::new(), definition };
         let lists = [(Listing::Tools, [item].into())];
-        assert_eq!(Manifest { lists: lists.into(), ..manifest() }.to_text(), None);
+        assert!(Manifest { lists: lists.into(), ..manifest() }.to_text().is_none());
     }
 }

@@ -72,7 +72,7 @@ struct Need<T: Deref<Target = Tended>>(T);
 impl Tended {
     pub(super) fn new(server: Arc<dyn Backend>, terms: Terms, tender: Arc<Tender>) -> Arc<Self> {
         let text = terms.key.as_ref().and_then(|key| tender.around.manifests.load(key));
-        let manifest = text.and_then(|text| Manifest::from_text(&text));
+        let manifest = text.and_then(Manifest::from_text);
         let memory = Mutex::new(manifest.map(Memory::of).unwrap_or_default());
         let it = Arc::new_cyclic(|me| Self {
             server,
@@ -135,7 +135,7 @@ impl Tended {
         drop(memory);
         let text = manifest.as_ref().and_then(Manifest::to_text);
         if let (Some(key), Some(text)) = (&self.terms.key, text) {
-            self.tender.around.manifests.save(key, &text);
+            self.tender.around.manifests.save(key, &|to| text.write_to(to));
         }
     }
 

@@ -4,30 +4,53 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use capstan_model::{ServerName, Trust};
+use futures::lock::{Mutex as Turn, MutexGuard};
 use tracing::{debug, info, warn};
 
 use super::fingerprint::{pins, sum};
+use super::firsts::Firsts;
 use super::sums::Sums;
 use super::{NewTools, Odd, PinRules, Seen, Standing};
-use crate::ports::{Approved, Changes, Clock, Item, Pin, PinOwner, PinStore, StoreError};
+use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinStore, StoreError};
 
 /// Where approved definitions are kept, and what belongs to that.
 pub(super) struct Kept {
     pub(super) store: Arc<dyn PinStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) changes: Arc<Changes>,
-    pub(super) sums: Sums,
+    sums: Sums,
+    firsts: Firsts,
+    /// Whoever has the one of a server looks at its list: what many want to know is looked up once.
+    turns: HashMap<ServerName, Turn<()>>,
 }
 
 // === impl Kept ===
 
 impl Kept {
+    pub(super) fn new(
+        store: Arc<dyn PinStore>,
+        clock: Arc<dyn Clock>,
+        changes: Arc<Changes>,
+        servers: impl Iterator<Item = ServerName>,
+    ) -> Self {
+        let turns = servers.map(|server| (server, Turn::default())).collect();
+        Self { store, clock, changes, sums: Sums::default(), firsts: Firsts::default(), turns }
+    }
+
+    /// Waits until nobody else looks at the list of a server.
+    pub(super) async fn turn(&self, server: &ServerName) -> Option<MutexGuard<'_, ()>> {
+        match self.turns.get(server) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
+    }
+
     /// How the tools of a list stand, and whether that could be looked up.
     pub(super) async fn judge(
         &self,
         server: &ServerName,
         rules: &PinRules,
-        items: &[Item],
+        items: &Arc<[Item]>,
         before: Option<&Seen>,
     ) -> (Odd, bool) {
         match self.compare(server, rules, items).await {
@@ -44,34 +67,27 @@ impl Kept {
         }
     }
 
-    /// Whether the list with this sum is known to be approved as a whole.
-    async fn is_whole(&self, owner: &PinOwner, sum: &String) -> Result<bool, Arc<StoreError>> {
-        Ok(self.sums.get(&*self.store).await?.get(owner) == Some(sum))
-    }
-
     /// The tools of a list that are not what was approved. A server that was never seen is approved
     /// as it is; so is whatever a trusted one changes.
     async fn compare(
         &self,
         server: &ServerName,
         rules: &PinRules,
-        items: &[Item],
+        items: &Arc<[Item]>,
     ) -> Result<Odd, Arc<StoreError>> {
-        let owner = rules.owner(server);
-        let sum = sum(items);
-        if self.is_whole(&owner, &sum).await? {
+        let (owner, sum) = (rules.owner(server), sum(items));
+        let mut seen = self.sums.get(&*self.store).await?;
+        if !seen.contains_key(&owner) {
+            let new = Newcomer { owner: owner.clone(), sum: sum.clone(), items: Arc::clone(items) };
+            self.firsts.begin(&*self.store, new).await?;
+            // Another process may have been first, with another list.
+            seen = self.sums.get(&*self.store).await?;
+        }
+        if seen.get(&owner).is_some_and(|whole| whole.as_ref() == Some(&sum)) {
             return Ok(unexpected(rules, items).collect());
         }
-        let pins = pins(items);
-        let mut approved = self.store.pins(&owner).await.map_err(Arc::new)?;
-        if approved.is_none() {
-            self.store.begin(&owner, &pins, &sum).await.map_err(Arc::new)?;
-            if self.is_whole(&owner, &sum).await? {
-                return Ok(unexpected(rules, items).collect());
-            }
-            // Another process was first, with another list.
-            approved = self.store.pins(&owner).await.map_err(Arc::new)?;
-        }
+        let approved = self.store.pins(&owner).await.map_err(Arc::new)?;
+        let pins: Vec<Pin> = pins(&**items).collect();
         let Approved { pins: approved, changes } = approved.unwrap_or_default();
         let approved: HashMap<&str, &Pin> =
             approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();

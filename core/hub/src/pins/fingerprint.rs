@@ -15,9 +15,12 @@ const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema
 const MAX_TEXT: usize = 64 * 1024;
 
 /// The definitions of a list. Of two tools of one name the first is meant, as everywhere.
-pub(super) fn pins<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Pin> {
+pub(crate) fn pins<'a, I>(items: I) -> impl Iterator<Item = Pin> + use<'a, I>
+where
+    I: IntoIterator<Item = &'a Item>,
+{
     let mut names = HashSet::new();
-    items.into_iter().filter(|item| names.insert(item.name.as_str())).map(pin).collect()
+    items.into_iter().filter(move |item| names.insert(item.name.as_str())).map(pin)
 }
 
 /// A digest of a whole list, byte by byte: with the same one, every definition is the same.

@@ -4,19 +4,21 @@
 //! asked about, and one whose definition has changed is not used until somebody has looked at it:
 //! a server cannot show one thing and become another. The changes of a trusted server are only
 //! told. `fingerprint` says what counts as a change, `compare` looks up what was approved, `sums` which
-//! lists need not be compared, `hub` has every list looked at.
+//! lists need not be compared, `firsts` takes in servers that were never seen, `hub` has every list
+//! looked at.
 //!
 //! **Invariant:** pins never permit anything; they only make a verdict stricter.
 
 mod compare;
-mod fingerprint;
+pub(crate) mod fingerprint;
+mod firsts;
 mod hub;
+mod seen;
 mod sums;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use capstan_model::{By, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
@@ -27,14 +29,7 @@ use crate::ports::{
 };
 use compare::Kept;
 use fingerprint::{pin, pins};
-use sums::Sums;
-
-/// How long it takes at most until what another process approved is seen here.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
-
-/// The same, for a tool that is called and would be refused: less than it takes to approve one and
-/// call it then.
-const LOOK_CLOSER: Duration = Duration::from_millis(5);
+use seen::{Enough, Seen};
 
 /// What is said of a server's definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,16 +92,6 @@ pub struct Pins {
 /// The tools of a list that are not what was approved.
 pub(crate) type Odd = HashMap<String, Standing>;
 
-/// A list, and how its tools stand.
-#[derive(Clone)]
-struct Seen {
-    items: Arc<[Item]>,
-    odd: Arc<Odd>,
-    at: Duration,
-    /// Whether it could be compared.
-    compared: bool,
-}
-
 // === impl Pins ===
 
 impl Pins {
@@ -118,7 +103,7 @@ impl Pins {
         changes: Arc<Changes>,
         servers: HashMap<ServerName, PinRules>,
     ) -> Self {
-        let kept = Some(Kept { store, clock, changes, sums: Sums::default() });
+        let kept = Some(Kept::new(store, clock, changes, servers.keys().cloned()));
         Self { kept, servers, ..Self::default() }
     }
 
@@ -127,37 +112,39 @@ impl Pins {
     /// Where nothing can be looked up, that is told, what was known stays, and it is tried again: a
     /// broken disk is not the server's doing.
     pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
-        let Some(kept) = &self.kept else { return Arc::default() };
-        let now = || kept.clock.monotonic();
-        let seen = self.lock().get(server).filter(|seen| seen.is_fresh(items, now)).cloned();
-        match seen {
-            Some(seen) => seen.odd,
-            // Rare, and large: kept out of what every call carries along.
-            None => Box::pin(self.look_up(server, items)).await,
-        }
+        self.look(server, items, Seen::is_fresh).await
     }
 
     /// The same, whenever that was done before, but not again and again: a tool that is refused may
     /// be called as often as somebody likes.
     pub(crate) async fn look_closer(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+        self.look(server, items, Seen::is_of_this_moment).await
+    }
+
+    async fn look(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Arc<Odd> {
         let Some(kept) = &self.kept else { return Arc::default() };
         let now = kept.clock.monotonic();
-        let before = self.lock().get(server).cloned();
-        let is_recent = |seen: &Seen| {
-            Arc::ptr_eq(&seen.items, items) && now.saturating_sub(seen.at) < LOOK_CLOSER
-        };
-        match before.filter(is_recent) {
+        let seen = self.lock().get(server).filter(|seen| enough(seen, items, now)).cloned();
+        match seen {
             Some(seen) => seen.odd,
-            None => Box::pin(self.look_up(server, items)).await,
+            // Rare, and large: kept out of what every call carries along.
+            None => Box::pin(self.look_up(server, items, enough)).await,
         }
     }
 
-    async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
+    async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Arc<Odd> {
         let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
             return Arc::default();
         };
+        let asked = kept.clock.monotonic();
+        let _turn = kept.turn(server).await;
         let now = kept.clock.monotonic();
         let before = self.lock().get(server).cloned();
+        // Somebody else may have looked while we waited.
+        let is_done = |seen: &&Seen| enough(seen, items, now) || seen.is_since(items, asked);
+        if let Some(seen) = before.as_ref().filter(is_done) {
+            return Arc::clone(&seen.odd);
+        }
         let (odd, compared) = kept.judge(server, rules, items, before.as_ref()).await;
         let seen = Seen { items: Arc::clone(items), odd: Arc::new(odd), at: now, compared };
         let odd = Arc::clone(&seen.odd);
@@ -185,7 +172,7 @@ impl Pins {
         for (server, seen) in self.unsettled() {
             let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(&server)) else { return };
             let now = kept.clock.monotonic();
-            if seen.is_fresh(&seen.items, || now) {
+            if seen.is_fresh(&seen.items, now) {
                 continue;
             }
             let (odd, compared) = kept.judge(&server, rules, &seen.items, Some(&seen)).await;
@@ -297,7 +284,7 @@ impl Pins {
         let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(server)) else {
             return Ok(());
         };
-        let pins = pins(items);
+        let pins: Vec<Pin> = pins(items).collect();
         kept.store.approve(&rules.owner(server), &pins).await?;
         if let Some(seen) = self.lock().get_mut(server) {
             // What was approved may by now be something else again.
@@ -322,17 +309,6 @@ impl Pins {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerName, Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Seen ===
-
-impl Seen {
-    /// Whether nothing has to be looked up for this list.
-    fn is_fresh(&self, items: &Arc<[Item]>, now: impl FnOnce() -> Duration) -> bool {
-        let is_settled = self.compared && self.odd.is_empty();
-        let is_recent = || now().saturating_sub(self.at) < LOOK_AGAIN;
-        Arc::ptr_eq(&self.items, items) && (is_settled || is_recent())
     }
 }
 

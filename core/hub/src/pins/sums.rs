@@ -1,4 +1,5 @@
-//! Which lists are known to be approved as a whole, looked up for many at once.
+//! Which servers were seen and which lists are known to be approved as a whole, looked up for many
+//! at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,12 +29,12 @@ struct Latest {
     found: Option<Found>,
 }
 
-type Found = Result<Arc<HashMap<PinOwner, String>>, Arc<StoreError>>;
+type Found = Result<Arc<HashMap<PinOwner, Option<String>>>, Arc<StoreError>>;
 
 // === impl Sums ===
 
 impl Sums {
-    /// The sums of the lists that are approved as a whole.
+    /// The servers that were seen, with the sums of the lists that are approved as a whole.
     pub(super) async fn get(&self, store: &dyn PinStore) -> Found {
         let number = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut latest = self.latest.lock().await;
@@ -55,6 +56,7 @@ mod tests {
 
     use super::super::tests::Memory;
     use super::*;
+    use crate::ports::Newcomer;
 
     #[tokio::test]
     async fn all_who_ask_at_once_share_what_is_looked_up_after_they_asked() {
@@ -72,8 +74,10 @@ mod tests {
         let (store, sums) = (Memory::whole(), Sums::default());
         let owner = PinOwner { server: "s".parse().unwrap(), identity: String::new() };
         let later = async {
-            store.begin(&owner, &[], "x").await.unwrap();
-            sums.get(&*store).await.unwrap().get(&owner).cloned()
+            let (owner, sum) = (owner.clone(), "x".to_owned());
+            let new = Newcomer { owner: owner.clone(), sum, items: Arc::new([]) };
+            store.begin(&[new]).await.unwrap();
+            sums.get(&*store).await.unwrap().get(&owner).cloned().flatten()
         };
         let (before, later) = join(sums.get(&*store), later).await;
         assert_eq!((before.unwrap().len(), later.as_deref()), (0, Some("x")));

@@ -2,16 +2,17 @@
 
 use std::future::ready;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use capstan_wire::Json;
 use jiff::Timestamp;
 
 use super::*;
-use crate::ports::{Approved, BoxFuture};
+use crate::ports::{Approved, BoxFuture, Newcomer};
 
 /// Keeps definitions in memory; broken when it has no memory, or when it is told to be.
 #[derive(Default)]
-pub(super) struct Memory(Option<Mutex<HashMap<String, Known>>>, AtomicBool, AtomicU64);
+pub(super) struct Memory(Option<Mutex<HashMap<String, Known>>>, AtomicBool, AtomicU64, AtomicU64);
 
 /// What is kept of one server, and how often that was read.
 #[derive(Default)]
@@ -27,12 +28,17 @@ struct Hand(Mutex<Duration>);
 
 impl Memory {
     pub(super) fn whole() -> Arc<Self> {
-        Arc::new(Self(Some(Mutex::default()), AtomicBool::default(), AtomicU64::default()))
+        Arc::new(Self { 0: Some(Mutex::default()), ..Self::default() })
     }
 
     /// How often sums were looked up.
     pub(super) fn looks(&self) -> u64 {
         self.2.load(Ordering::Acquire)
+    }
+
+    /// How often servers that were never seen were taken in.
+    pub(super) fn begins(&self) -> u64 {
+        self.3.load(Ordering::Acquire)
     }
 
     fn with<T>(
@@ -56,13 +62,11 @@ impl PinStore for Memory {
         Box::pin(ready(()))
     }
 
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, String>, StoreError>> {
+    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
         let owner = |identity: &String| PinOwner { server: server(), identity: identity.clone() };
         self.2.fetch_add(1, Ordering::AcqRel);
-        let sums = self.with(|all| {
-            let sums = all.iter().filter_map(|(one, known)| Some((owner(one), known.sum.clone()?)));
-            sums.collect()
-        });
+        let sums = self
+            .with(|all| all.iter().map(|(one, known)| (owner(one), known.sum.clone())).collect());
         // Others come while it is looked up.
         Box::pin(async {
             tokio::task::yield_now().await;
@@ -81,16 +85,19 @@ impl PinStore for Memory {
         })
     }
 
-    fn begin<'a>(
-        &'a self,
-        whose: &'a PinOwner,
-        pins: &'a [Pin],
-        sum: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.with(|all| {
-            let approved = Approved { pins: pins.to_vec(), changes: 0 };
-            let first = || Known { approved, sum: Some(sum.to_owned()), reads: 0 };
-            all.entry(whose.identity.clone()).or_insert_with(first);
+    fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.3.fetch_add(1, Ordering::AcqRel);
+        // Others come while it is kept.
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let keep = |all: &mut HashMap<String, Known>| {
+                for new in new {
+                    let approved = Approved { pins: new.pins().collect(), changes: 0 };
+                    let first = || Known { approved, sum: Some(new.sum.clone()), reads: 0 };
+                    all.entry(new.owner.identity.clone()).or_insert_with(first);
+                }
+            };
+            self.with(keep).await
         })
     }
 
@@ -137,11 +144,11 @@ impl Clock for Hand {
     }
 }
 
-fn server() -> ServerName {
+pub(super) fn server() -> ServerName {
     "s".parse().unwrap()
 }
 
-fn pins_in(store: &Arc<Memory>, rules: PinRules) -> Pins {
+pub(super) fn pins_in(store: &Arc<Memory>, rules: PinRules) -> Pins {
     pins_at(&Arc::default(), &Arc::default(), store, rules)
 }
 
@@ -157,7 +164,7 @@ fn pins_at(
 }
 
 /// A list of tools, each with a description.
-fn list(tools: &[(&str, &str)]) -> Arc<[Item]> {
+pub(super) fn list(tools: &[(&str, &str)]) -> Arc<[Item]> {
     let item = |(name, description): &(&str, &str)| {
         let definition = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
         Item { name: (*name).to_owned(), definition: Json::parse(definition).unwrap() }
@@ -180,8 +187,8 @@ async fn verdicts(rules: PinRules, before: &[(&str, &str)], now: &[(&str, &str)]
     now.iter().map(verdict).collect::<Vec<_>>().join(" ")
 }
 
-const FIRST: &[(&str, &str)] = &[("a", "Reads."), ("b", "Writes.")];
-const LATER: &[(&str, &str)] = &[("a", "Reads."), ("b", "Does more."), ("c", "New.")];
+pub(super) const FIRST: &[(&str, &str)] = &[("a", "Reads."), ("b", "Writes.")];
+pub(super) const LATER: &[(&str, &str)] = &[("a", "Reads."), ("b", "Does more."), ("c", "New.")];
 
 #[tokio::test]
 async fn what_is_there_first_is_approved_and_a_change_is_not() {
@@ -276,7 +283,7 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
     // Too soon to look at the store again.
     pins.look_again().await;
     assert!(ear.0.lock().unwrap().is_empty());
-    *clock.0.lock().unwrap() = LOOK_AGAIN;
+    *clock.0.lock().unwrap() = seen::LOOK_AGAIN;
     pins.look_again().await;
     assert_eq!(*ear.0.lock().unwrap(), ["s Tools"]);
     // Once is enough.
@@ -319,7 +326,7 @@ async fn while_the_store_is_broken_what_was_refused_stays_refused_and_it_is_trie
     pins.look_at(&server(), &changed).await;
     assert_eq!(standing("a"), Standing::Approved);
     store.1.store(false, Ordering::Release);
-    *clock.0.lock().unwrap() = LOOK_AGAIN;
+    *clock.0.lock().unwrap() = seen::LOOK_AGAIN;
     pins.look_again().await;
     assert_eq!(standing("a"), Standing::Changed);
 }

@@ -1,6 +1,7 @@
 //! What the life of servers needs from outside: what they offered is kept in manifests, how often
 //! they were used in a log, and what they use up is measured.
 
+use std::io;
 use std::time::Duration;
 
 use capstan_model::ServerName;
@@ -12,8 +13,8 @@ pub trait Manifests: Send + Sync {
     /// The text under a key; `None` when there is none that can be read.
     fn load(&self, key: &str) -> Option<Vec<u8>>;
 
-    /// Keeps a text under a key. What goes wrong is logged and no reason to stop.
-    fn save(&self, key: &str, text: &[u8]);
+    /// Keeps a text under a key, as it is written. What goes wrong is logged and no reason to stop.
+    fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>);
 }
 
 /// Keeps how often servers were used. Shared by every process of one operator.

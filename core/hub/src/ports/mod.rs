@@ -16,7 +16,7 @@ pub use listener::{Changes, Listener};
 pub use operator::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
 };
-pub use pins::{Approved, Pin, PinOwner, PinStore};
+pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use rules::{NewRule, NotSaved, RuleBook};
 pub use store::{Binding, Grant, Store, StoreError};
 

@@ -1,10 +1,12 @@
 //! The definitions of tools that were approved, as they are kept.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use capstan_model::ServerName;
 
-use super::{BoxFuture, StoreError};
+use super::{BoxFuture, Item, StoreError};
+use crate::pins::fingerprint;
 
 /// Keeps approved definitions. Shared by every process of one operator, so each operation is one
 /// atomic step.
@@ -12,10 +14,10 @@ pub trait PinStore: Send + Sync {
     /// Does ahead of time what must be done before anything can be looked up.
     fn get_ready(&self) -> BoxFuture<'_, ()>;
 
-    /// The sum of the list of each server that is known to be approved as a whole: by
-    /// [`Self::begin`] or [`Self::note`], and with nothing approved since. Of some it may not be
-    /// known.
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, String>, StoreError>>;
+    /// The servers that were seen, each with the sum of its list where that is known to be approved
+    /// as a whole: by [`Self::begin`] or [`Self::note`], and with nothing approved since. Some that
+    /// were seen may not be among them.
+    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>>;
 
     /// What was approved of a server; `None` when it was never seen.
     fn pins<'a>(
@@ -23,14 +25,9 @@ pub trait PinStore: Send + Sync {
         whose: &'a PinOwner,
     ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>>;
 
-    /// Approves what a server has that was never seen: these tools, which are a list with this sum.
-    /// Where somebody else was first, nothing happens.
-    fn begin<'a>(
-        &'a self,
-        whose: &'a PinOwner,
-        pins: &'a [Pin],
-        sum: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Approves what servers have that were never seen, in one step. Nothing happens to those that
+    /// somebody else has seen first.
+    fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes note that the list with this sum was found to be approved as a whole when so much had
     /// been approved. Where something was approved since, nothing happens.
@@ -59,6 +56,17 @@ pub struct PinOwner {
     pub identity: String,
 }
 
+/// A server that seems never to have been seen, with its list.
+#[derive(Clone, Debug)]
+pub struct Newcomer {
+    /// Whose list it is.
+    pub owner: PinOwner,
+    /// The sum of the list.
+    pub sum: String,
+    /// The list.
+    pub items: Arc<[Item]>,
+}
+
 /// What was approved of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approved {
@@ -77,6 +85,16 @@ pub struct Pin {
     pub fingerprint: String,
     /// That, as a person reads it.
     pub text: String,
+}
+
+// === impl Newcomer ===
+
+impl Newcomer {
+    /// The definitions of the list, made one after the other: all of them at once are several times
+    /// as large as the list.
+    pub fn pins(&self) -> impl Iterator<Item = Pin> + Send {
+        fingerprint::pins(&*self.items)
+    }
 }
 
 // === impl Pin ===

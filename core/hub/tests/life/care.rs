@@ -1,6 +1,7 @@
 //! A server in care, with fakes for everything around it.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -286,8 +287,10 @@ impl Manifests for Kept {
         self.0.lock().unwrap().get(key).cloned()
     }
 
-    fn save(&self, key: &str, text: &[u8]) {
-        self.0.lock().unwrap().insert(key.to_owned(), text.to_vec());
+    fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
+        let mut written = Vec::new();
+        text(&mut written).unwrap();
+        self.0.lock().unwrap().insert(key.to_owned(), written);
     }
 }
 

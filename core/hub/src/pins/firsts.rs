@@ -1,0 +1,118 @@
+//! Servers that are seen for the first time, taken in many at once.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use futures::lock::Mutex as Turn;
+
+use crate::ports::{Newcomer, PinStore, StoreError};
+
+/// Servers that are seen for the first time.
+///
+/// When a gateway begins in a new home, dozens come at once, and to keep what one has costs a flush
+/// of the disk: those that come meanwhile share the next.
+#[derive(Default)]
+pub(super) struct Firsts {
+    /// Not kept alive: nobody may want to know any more.
+    waiting: Mutex<Vec<Weak<First>>>,
+    turn: Turn<()>,
+}
+
+/// One that waits.
+struct First {
+    new: Newcomer,
+    /// What became of it, when somebody else has taken it in.
+    outcome: OnceLock<Result<(), Arc<StoreError>>>,
+}
+
+// === impl Firsts ===
+
+impl Firsts {
+    /// Approves what a server has that was never seen; see [`PinStore::begin`].
+    pub(super) async fn begin(
+        &self,
+        store: &dyn PinStore,
+        new: Newcomer,
+    ) -> Result<(), Arc<StoreError>> {
+        let first = Arc::new(First { new, outcome: OnceLock::new() });
+        self.waiting().push(Arc::downgrade(&first));
+        let _turn = self.turn.lock().await;
+        if let Some(outcome) = first.outcome.get() {
+            return outcome.clone();
+        }
+        let mut all: Vec<_> =
+            mem::take(&mut *self.waiting()).iter().filter_map(Weak::upgrade).collect();
+        if all.iter().all(|one| !Arc::ptr_eq(one, &first)) {
+            // Somebody had taken it along, and was interrupted.
+            all.push(first);
+        }
+        let new: Vec<Newcomer> = all.iter().map(|one| one.new.clone()).collect();
+        let outcome = store.begin(&new).await.map_err(Arc::new);
+        for one in all {
+            // Nobody else has done so: it was our turn.
+            drop(one.outcome.set(outcome.clone()));
+        }
+        outcome
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Weak<First>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use futures::future::{join_all, poll_immediate};
+
+    use super::super::tests::Memory;
+    use super::*;
+    use crate::ports::PinOwner;
+
+    fn new(identity: &str) -> Newcomer {
+        let owner = PinOwner { server: "s".parse().unwrap(), identity: identity.to_owned() };
+        Newcomer { owner, sum: "x".to_owned(), items: Arc::new([]) }
+    }
+
+    async fn seen(store: &Memory) -> usize {
+        store.sums().await.unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn all_who_come_while_one_is_taken_in_are_taken_in_together() {
+        let (store, firsts) = (Memory::whole(), Firsts::default());
+        let all = (0..50).map(|number| firsts.begin(&*store, new(&number.to_string())));
+        assert!(join_all(all).await.iter().all(Result::is_ok));
+        assert_eq!((store.begins(), seen(&store).await), (2, 50));
+        firsts.begin(&*store, new("later")).await.unwrap();
+        assert_eq!((store.begins(), seen(&store).await), (3, 51));
+    }
+
+    #[tokio::test]
+    async fn who_was_taken_along_by_somebody_who_went_away_is_taken_in_all_the_same() {
+        let (store, firsts) = (Memory::whole(), Firsts::default());
+        let mut first = firsts.begin(&*store, new("first")).boxed();
+        assert!(poll_immediate(&mut first).await.is_none());
+        let mut leader = firsts.begin(&*store, new("leader")).boxed();
+        let mut along = firsts.begin(&*store, new("along")).boxed();
+        let gone = firsts.begin(&*store, new("gone")).boxed();
+        for one in [&mut leader, &mut along] {
+            assert!(poll_immediate(one).await.is_none());
+        }
+        drop(gone);
+        first.await.unwrap();
+        // It has taken the other along, and goes away before that is done.
+        assert!(poll_immediate(&mut leader).await.is_none());
+        drop(leader);
+        along.await.unwrap();
+        assert!(store.sums().await.unwrap().contains_key(&new("along").owner));
+        assert!(!store.sums().await.unwrap().contains_key(&new("gone").owner));
+    }
+
+    #[tokio::test]
+    async fn all_are_told_that_the_store_is_broken() {
+        let (store, firsts) = (Memory::default(), Firsts::default());
+        let all = (0..50).map(|number| firsts.begin(&store, new(&number.to_string())));
+        assert!(join_all(all).await.iter().all(Result::is_err) && store.begins() == 2);
+    }
+}
