@@ -10,16 +10,15 @@ use capstan_wire::{Json, RequestId, compose, object};
 use crate::client::{Client, View};
 use crate::coming::{Coming, INPUT_REQUIRED, input_required};
 use crate::delivering::{self, Done, Form, Words, modern};
-use crate::exchange::{Exchange, Payload};
+use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
-use crate::identity::caller_of;
+use crate::identity::caller_in;
 use crate::operator::{ClientOperator, META_LEVEL};
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};
 use crate::telling::channel;
-use crate::work::Work;
 
 /// One call on its way.
 struct Way {
@@ -29,6 +28,8 @@ struct Way {
     /// The item as the client calls it.
     name: String,
     params: Json,
+    /// What the client says beside them.
+    meta: Option<Json>,
     part: Part,
     /// For modern clients, a digest of the call.
     call: Option<String>,
@@ -46,8 +47,8 @@ pub(crate) fn call(
     (params, form): (Option<Json>, Form),
 ) -> Exchange {
     let mut params = params.unwrap_or_else(Json::empty_object);
-    let [name, state, responses, mut task] =
-        object::peek(&params, [kind.name_key(), "requestState", "inputResponses", "task"]);
+    let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];
+    let [name, meta, state, responses, mut task] = object::peek(&params, keys);
     if task.is_some() && client.revision != Revision::V2025_11_25 {
         // It means nothing in the words of this client, and must not mean anything to a server.
         task = None;
@@ -69,6 +70,7 @@ pub(crate) fn call(
         kind,
         name,
         params,
+        meta,
         part: Part::First,
         call,
         // What may become a task is looked at as a whole.
@@ -111,9 +113,9 @@ impl Way {
             let again = coming.map(|coming| coming.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let Parked { events, work, operator, .. } = parked;
-        operator.hear(&self.params);
-        let exchange = Exchange::running(id, &self.client, events, work);
+        let Parked { events, task, operator, .. } = parked;
+        operator.hear(self.meta.as_ref());
+        let exchange = Exchange::running(id, &self.client, events, task);
         match coming {
             Some(coming) => exchange.coming(coming),
             None => exchange,
@@ -144,7 +146,8 @@ impl Way {
     fn start(self, id: RequestId) -> Exchange {
         let (events, coming_out) = channel();
         let around = self.gateway.around();
-        let operator = ClientOperator::new(Arc::clone(&self.client), &self.params, events, around);
+        let client = Arc::clone(&self.client);
+        let operator = ClientOperator::new(client, self.meta.as_ref(), events, around);
         let operator = operator.taking(self.form);
         operator.goes_on(self.part);
         if self.task.is_some() {
@@ -152,8 +155,8 @@ impl Way {
         }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        let work = Work::new(self.run(operator));
-        let exchange = Exchange::running(id, &client, coming_out, work);
+        let task = Task::new(self.run(operator));
+        let exchange = Exchange::running(id, &client, coming_out, task);
         match coming {
             Some(coming) => exchange.coming(coming),
             None => exchange,
@@ -162,13 +165,13 @@ impl Way {
 
     async fn run(mut self, operator: Arc<ClientOperator>) -> Result<Done, Fault> {
         let mut params = self.params_for_server();
-        // The road puts another name into large params; nobody needs both.
+        // The road puts another name into large params; nobody needs both, nor a part of them.
         self.params = Json::empty_object();
         let mut span = self.span(&params);
         if let Some(context) = span.as_ref().and_then(|span| span.context()) {
             params = context.put(&params);
         }
-        let caller = caller_of(&self.client.caller, &params);
+        let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
         let mut call = Call { caller, target: self.target(), params, part: self.part };
         let hub = self.gateway.hub();
         // Written down from the first look for it: who tries what is not there leaves a trace too.

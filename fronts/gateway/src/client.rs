@@ -8,8 +8,8 @@ use bytes::Bytes;
 use capstan_hub::Session;
 use capstan_model::{Caller, ServerName};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
-use futures::future::AbortHandle;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use crate::able;
 use crate::names::Counted;

@@ -1,6 +1,6 @@
 //! Answers that are sent while they come.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -10,7 +10,7 @@ use capstan_hub::{Delivery, Flowing, Hub, Screened, Shape};
 use capstan_model::{CallError, Kind};
 use capstan_wire::{Json, RequestId};
 use futures::FutureExt as _;
-use futures::future::{AbortHandle, Abortable, Pending, pending};
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::exchange::Payload;
@@ -33,7 +33,7 @@ pub(crate) struct Delivered {
     client: Arc<Client>,
     id: RequestId,
     /// Ends when the request is taken back.
-    until: Abortable<Pending<()>>,
+    until: JoinHandle<()>,
 }
 
 /// What is sent in the place of a result.
@@ -204,19 +204,19 @@ impl Delivering {
 
 impl Delivered {
     pub(crate) fn new(client: Arc<Client>, id: &RequestId) -> Self {
-        let (handle, registration) = AbortHandle::new_pair();
+        let until = tokio::spawn(pending());
         client.ran(id);
         // It has just made room for itself.
-        if client.runs(id, handle.clone()).is_err() {
-            handle.abort();
+        if client.runs(id, until.abort_handle()).is_err() {
+            until.abort();
         }
-        let until = Abortable::new(pending(), registration);
         Self { client, id: id.clone(), until }
     }
 }
 
 impl Drop for Delivered {
     fn drop(&mut self) {
+        self.until.abort();
         self.client.ran(&self.id);
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use capstan_wire::{Json, RequestId, compose};
+use futures::FutureExt as _;
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::coming::Coming;
@@ -14,33 +16,23 @@ use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
 use crate::park::Parked;
 use crate::telling::{Hearer, channel};
-use crate::work::{Undone, Work, Worked};
 
 /// A request that is worked on. Dropping it ends the work, and tells the server so.
 #[must_use = "dropping it cancels the request"]
 pub struct Exchange {
     id: RequestId,
-    stage: Stage,
+    work: Work,
     /// Who is to forget the request when it is done.
     client: Option<Arc<Client>>,
     /// How a call of a modern client goes on that has something to ask.
     coming: Option<Coming>,
 }
 
-enum Stage {
+enum Work {
     /// Done before it began.
     Ready(Option<Answer>),
     /// Under way.
-    Running(Running),
-}
-
-struct Running {
-    events: Hearer<Event>,
-    work: Work,
-    /// What is to be told before anything else.
-    said: VecDeque<Bytes>,
-    /// What came of the work, while there is something to be told before.
-    worked: Option<Worked>,
+    Running { events: Hearer<Event>, task: Task, said: VecDeque<Bytes> },
 }
 
 /// What comes back for a request.
@@ -77,31 +69,33 @@ pub(crate) struct Payload {
     pub(crate) after: Bytes,
 }
 
+/// A task that ends when nobody waits for it any more.
+pub(crate) struct Task(pub(crate) JoinHandle<Result<Done, Fault>>);
+
 // === impl Exchange ===
 
 impl Exchange {
     pub(crate) fn ready(id: RequestId, result: Result<Payload, Fault>) -> Self {
         let answer = Answer::of(&id, result);
-        Self { id, stage: Stage::Ready(Some(answer)), client: None, coming: None }
+        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None }
     }
 
     pub(crate) fn fault(id: RequestId, fault: Fault) -> Self {
         Self::ready(id, Err(fault))
     }
 
-    /// Work of which something may be said before it is done.
+    /// Work that goes on in a task of its own.
     pub(crate) fn running(
         id: RequestId,
         client: &Arc<Client>,
         events: Hearer<Event>,
-        work: Work,
+        task: Task,
     ) -> Self {
-        if let Err(why) = client.runs(&id, work.handle()) {
+        if let Err(why) = client.runs(&id, task.0.abort_handle()) {
             return Self::fault(id, Fault::new(-32600, why));
         }
-        let running = Running { events, work, said: VecDeque::new(), worked: None };
-        let (stage, client) = (Stage::Running(running), Some(Arc::clone(client)));
-        Self { id, stage, client, coming: None }
+        let work = Work::Running { events, task, said: VecDeque::new() };
+        Self { id, work, client: Some(Arc::clone(client)), coming: None }
     }
 
     /// Work that nothing is said about before it is done.
@@ -111,20 +105,13 @@ impl Exchange {
         work: impl Future<Output = Result<Payload, Fault>> + Send + 'static,
     ) -> Self {
         let (_, events) = channel();
-        Self::running(id, client, events, Work::new(work))
+        Self::running(id, client, events, Task::new(work))
     }
 
     /// The same, for a call that may have to wait for its client to come back.
     pub(crate) fn coming(mut self, coming: Coming) -> Self {
         self.coming = Some(coming);
         self
-    }
-
-    /// Lets the work go on by itself, also while nobody waits for what comes next.
-    pub fn detach(&mut self) {
-        if let Stage::Running(running) = &mut self.stage {
-            running.work.detach();
-        }
     }
 
     /// What comes next; `None` after the answer.
@@ -140,19 +127,24 @@ impl Exchange {
 
     /// The same; but a large answer may still be coming, where that was asked for.
     pub async fn next_coming(&mut self) -> Option<Next> {
-        let running = match &mut self.stage {
-            Stage::Ready(answer) => {
-                return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
-            }
-            Stage::Running(running) => running,
+        let Work::Running { events, task, said } = &mut self.work else {
+            let Work::Ready(answer) = &mut self.work else { return None };
+            return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
         };
-        let worked = match running.next().await {
-            Ok(Event::Message(message)) => return Some(Next::Out(Out::Message(message))),
-            Ok(Event::Question(question)) => return self.ask(question).await.map(Next::Out),
-            Err(worked) => worked,
+        if let Some(message) = said.pop_front() {
+            return Some(Next::Out(Out::Message(message)));
+        }
+        let result = tokio::select! {
+            biased;
+            // Everything that was said before the answer comes before it.
+            event = events.next() => match event {
+                Event::Message(message) => return Some(Next::Out(Out::Message(message))),
+                Event::Question(question) => return self.ask(question).await.map(Next::Out),
+            },
+            result = &mut task.0 => result,
         };
-        self.stage = Stage::Ready(None);
-        let result = match worked {
+        self.work = Work::Ready(None);
+        let result = match result {
             Ok(Ok(Done::Coming(mut coming))) => {
                 let head = start(Some(&self.id), br#","result":"#).into();
                 let whose = self.client.take().map(|client| Delivered::new(client, &self.id));
@@ -162,13 +154,11 @@ impl Exchange {
             Ok(Ok(Done::Payload(payload))) => Ok(payload),
             Ok(Err(fault)) => Err(fault),
             // Whoever cancels expects no answer.
-            Err(Undone::Cancelled) => {
+            Err(error) if error.is_cancelled() => {
                 self.done();
                 return None;
             }
-            Err(Undone::Broken) => {
-                Err(Fault::new(INTERNAL, "the request failed in here; the log says more"))
-            }
+            Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
         };
         self.done();
         Some(Next::Out(Out::Answer(Answer::of(&self.id, result))))
@@ -179,28 +169,29 @@ impl Exchange {
         // Questions that were put at once arrive one after the other.
         tokio::task::yield_now().await;
         let mut questions = vec![first];
-        let stage = std::mem::replace(&mut self.stage, Stage::Ready(None));
-        let (Stage::Running(running), Some(coming)) = (stage, &self.coming) else { return None };
-        let Running { mut events, mut work, mut said, worked: _ } = running;
-        while let Some(event) = events.try_next() {
-            match event {
-                Event::Message(message) => said.push_back(message),
-                Event::Question(question) => questions.push(question),
+        if let Work::Running { events, said, .. } = &mut self.work {
+            while let Some(event) = events.try_next() {
+                match event {
+                    Event::Message(message) => said.push_back(message),
+                    Event::Question(question) => questions.push(question),
+                }
             }
         }
-        // Until the client comes back nobody waits for it.
-        work.detach();
+        let work = std::mem::replace(&mut self.work, Work::Ready(None));
+        let (Work::Running { events, task, mut said }, Some(coming)) = (work, &self.coming) else {
+            return None;
+        };
         let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
         let questions = questions.into_iter().enumerate().map(number).collect();
         let (expires, operator) = (coming.expires(), Arc::clone(&coming.operator));
-        let parked = Parked { events, work, operator, questions, expires };
+        let parked = Parked { events, task, operator, questions, expires };
         let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
         let message = said.pop_front();
         self.done();
         match message {
             None => Some(Out::Answer(answer)),
             Some(message) => {
-                self.stage = Stage::Ready(Some(answer));
+                self.work = Work::Ready(Some(answer));
                 Some(Out::Message(message))
             }
         }
@@ -216,36 +207,6 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.done();
-    }
-}
-
-// === impl Running ===
-
-impl Running {
-    /// What happens next, or what came of the work.
-    async fn next(&mut self) -> Result<Event, Worked> {
-        let Self { events, work, said, worked } = self;
-        if let Some(message) = said.pop_front() {
-            return Ok(Event::Message(message));
-        }
-        if let Some(worked) = worked.take() {
-            return Err(worked);
-        }
-        let ended = tokio::select! {
-            biased;
-            event = events.next() => return Ok(event),
-            ended = work => ended,
-        };
-        // Everything that was said before the answer comes before it. A question is none that
-        // anybody waits for.
-        while let Some(event) = events.try_next() {
-            if let Event::Message(message) = event {
-                said.push_back(message);
-            }
-        }
-        let Some(message) = said.pop_front() else { return Err(ended) };
-        *worked = Some(ended);
-        Ok(Event::Message(message))
     }
 }
 
@@ -326,6 +287,22 @@ impl From<Json> for Payload {
     }
 }
 
+// === impl Task ===
+
+impl Task {
+    pub(crate) fn new<T: Into<Done>>(
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Self {
+        Self(tokio::spawn(work.map(|result| result.map(Into::into))))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// The start of a message with this id.
 fn start(id: Option<&RequestId>, then: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(64);
@@ -338,28 +315,4 @@ fn start(id: Option<&RequestId>, then: &[u8]) -> Vec<u8> {
     }
     head.extend_from_slice(then);
     head
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn what_is_said_in_one_breath_with_the_answer_comes_before_it() {
-        let (teller, events) = channel();
-        let work = Work::new(async move {
-            for text in ["1", "2"] {
-                assert!(
-                    teller.try_tell(Event::Message(Bytes::from_static(text.as_bytes()))).is_ok()
-                );
-            }
-            Ok(Payload::from(Json::empty_object()))
-        });
-        let mut running = Running { events, work, said: VecDeque::new(), worked: None };
-        for expected in ["1", "2"] {
-            let Ok(Event::Message(message)) = running.next().await else { panic!("no message") };
-            assert_eq!(message, expected);
-        }
-        assert!(matches!(running.next().await, Err(Ok(Ok(Done::Payload(_))))));
-    }
 }

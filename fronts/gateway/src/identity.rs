@@ -35,8 +35,12 @@ pub(crate) fn named(party: Party, info: Option<&Json>) -> Party {
 
 /// The caller of one request, with the agent that its params name.
 pub(crate) fn caller_of(caller: &Arc<Caller>, params: &Json) -> Arc<Caller> {
-    let meta = object::get(params, "_meta");
-    let said = meta.map(|meta| object::peek(&meta, CALLER_ID)).unwrap_or_default();
+    caller_in(caller, object::get(params, "_meta").as_ref())
+}
+
+/// The same, with the agent that the `_meta` of its params names.
+pub(crate) fn caller_in(caller: &Arc<Caller>, meta: Option<&Json>) -> Arc<Caller> {
+    let said = meta.map(|meta| object::peek(meta, CALLER_ID)).unwrap_or_default();
     let said = said.into_iter().flatten().find_map(|said| label(&said.read::<String>().ok()?));
     match said {
         None => Arc::clone(caller),

@@ -1,8 +1,7 @@
 //! The gateway: all servers behind one endpoint, for clients of every revision of the protocol.
 //!
 //! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
-//! one request and what comes back (`work` is done for it, `telling` is how more than the answer comes
-//! out), [`gateway`] takes requests and hands each to its method:
+//! one request and what comes back (`telling` is how more than the answer comes out), [`gateway`] takes requests and hands each to its method:
 //! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
 //! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
 //! `listen` (changes); `renew` puts another hub behind it. `operator` is the client as the road sees
@@ -16,7 +15,6 @@
 pub mod revision;
 mod classes;
 pub mod client;
-mod work;
 mod telling;
 pub mod exchange;
 pub mod gateway;

@@ -12,7 +12,7 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::classes::Change;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
-use crate::exchange::{Exchange, Payload};
+use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
@@ -20,7 +20,6 @@ use crate::operator::Event;
 use crate::shares::Shares;
 use crate::task::needs_tasks;
 use crate::telling::{Teller, channel};
-use crate::work::Work;
 
 /// Subscriptions of modern clients at the same time.
 const MAX_LISTENS: usize = 10_000;
@@ -110,7 +109,7 @@ impl Gateway {
         };
         let gateway = Arc::clone(self);
         let task = async move { gateway.run_listen(listener, filter, events).await };
-        Exchange::running(id, client, coming_out, Work::new(task))
+        Exchange::running(id, client, coming_out, Task::new(task))
     }
 
     async fn run_listen(

@@ -96,14 +96,14 @@ enum Hears {
 // === impl ClientOperator ===
 
 impl ClientOperator {
-    /// The operator of a call with these params.
+    /// The operator of a call with this `_meta`.
     pub(crate) fn new(
         client: Arc<Client>,
-        params: &Json,
+        meta: Option<&Json>,
         events: Teller<Event>,
         around: Around,
     ) -> Self {
-        let hearing = Mutex::new(Hearing::of(&client, params));
+        let hearing = Mutex::new(Hearing::of(&client, meta));
         let (approved, later) = (AtomicBool::new(false), OnceLock::new());
         let whole = AtomicBool::new(true);
         Self { client, events, hearing, around, approved, later, whole }
@@ -128,8 +128,8 @@ impl ClientOperator {
     }
 
     /// The client has come back with another part of the call.
-    pub(crate) fn hear(&self, params: &Json) {
-        *self.hearing() = Hearing::of(&self.client, params);
+    pub(crate) fn hear(&self, meta: Option<&Json>) {
+        *self.hearing() = Hearing::of(&self.client, meta);
     }
 
     /// The client is away until it comes back, and waits for nothing.
@@ -333,10 +333,9 @@ impl Operator for ClientOperator {
 // === impl Hearing ===
 
 impl Hearing {
-    /// What the params of a request say.
-    fn of(client: &Client, params: &Json) -> Self {
-        let meta = object::get(params, "_meta");
-        let [token, level] = match &meta {
+    /// What the `_meta` of a request says.
+    fn of(client: &Client, meta: Option<&Json>) -> Self {
+        let [token, level] = match meta {
             Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
             None => [None, None],
         };

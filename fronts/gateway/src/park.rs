@@ -10,10 +10,10 @@ use std::time::Duration;
 use capstan_hub::ports::Unanswered;
 use capstan_wire::{Json, compose, object};
 
+use crate::exchange::Task;
 use crate::operator::{ClientOperator, Event, Open};
 use crate::shares::{Peer, Share, Shares};
 use crate::telling::Hearer;
-use crate::work::Work;
 
 /// Calls that wait at the same time; one more is declined.
 const MAX_PARKED: usize = 1024;
@@ -36,7 +36,7 @@ struct Places {
 /// A call that waits.
 pub(crate) struct Parked {
     pub(crate) events: Hearer<Event>,
-    pub(crate) work: Work,
+    pub(crate) task: Task,
     /// The client as the road sees it.
     pub(crate) operator: Arc<ClientOperator>,
     /// What was asked, by the key it was asked under.
@@ -118,17 +118,18 @@ impl Parked {
 
     /// Answers no, and lets the call end by itself for as long as it wants to.
     pub(crate) fn decline(self) {
-        let Self { mut events, mut work, questions, .. } = self;
+        let Self { mut events, task, questions, .. } = self;
         for (_, question) in questions {
             let message = "the client did not come back with an answer".to_owned();
             drop(question.answer.send(Err(Unanswered { code: -1, message })));
         }
         tokio::spawn(async move {
+            let mut task = task;
             let ending = async {
                 loop {
                     tokio::select! {
                         _ = events.next() => {}
-                        _ = &mut work => return,
+                        _ = &mut task.0 => return,
                     }
                 }
             };

@@ -10,14 +10,13 @@ use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 
 use crate::client::Client;
-use crate::exchange::{Exchange, Payload};
+use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::gateway::Gateway;
 use crate::operator::ClientOperator;
 use crate::revision::Revision;
 use crate::tasks::{Owner, TASKS, Task as Kept};
 use crate::telling::channel;
-use crate::work::Work;
 
 /// Tasks on one page of a list.
 const PAGE: usize = 50;
@@ -54,7 +53,9 @@ impl Gateway {
         }
         let params = params.cloned().unwrap_or_else(Json::empty_object);
         let (events, coming_out) = channel();
-        let operator = ClientOperator::new(Arc::clone(client), &params, events, self.around());
+        let meta = object::get(&params, "_meta");
+        let operator =
+            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.around());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let method = method.to_owned();
         let work = async move {
@@ -65,7 +66,7 @@ impl Gateway {
             };
             result.map(Payload::from)
         };
-        Some(Exchange::running(id.clone(), client, coming_out, Work::new(work)))
+        Some(Exchange::running(id.clone(), client, coming_out, Task::new(work)))
     }
 
     async fn one_task(

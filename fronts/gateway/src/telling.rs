@@ -12,6 +12,9 @@ use tokio::sync::Notify;
 /// Messages of one request that wait to be sent.
 const MOST: usize = 256;
 
+/// One more has a place that it waits for: however much is told, a question gets through.
+const WAITED_FOR: usize = MOST + 1;
+
 /// Where things are told.
 pub(crate) struct Teller<T>(Arc<Shared<T>>);
 
@@ -51,11 +54,16 @@ pub(crate) fn channel<T>() -> (Teller<T>, Hearer<T>) {
 impl<T> Teller<T> {
     /// Tells it if there is room.
     pub(crate) fn try_tell(&self, event: T) -> Result<(), Untold<T>> {
+        self.put(event, MOST)
+    }
+
+    /// Tells it if there is room for one of so many.
+    fn put(&self, event: T, most: usize) -> Result<(), Untold<T>> {
         let mut state = self.0.state();
         if !state.is_heard {
             return Err(Untold::Unheard(event));
         }
-        if state.waiting.len() >= MOST {
+        if state.waiting.len() >= most {
             return Err(Untold::Full(event));
         }
         state.waiting.push_back(event);
@@ -72,7 +80,7 @@ impl<T> Teller<T> {
         loop {
             // Before the look, so that nothing that changes after it is missed.
             let changed = self.0.changed.notified();
-            event = match self.try_tell(event) {
+            event = match self.put(event, WAITED_FOR) {
                 Ok(()) => return Ok(()),
                 Err(Untold::Unheard(event)) => return Err(event),
                 Err(Untold::Full(event)) => event,
@@ -106,7 +114,9 @@ impl<T> Hearer<T> {
         if let Some(event) = self.0.take(&mut state) {
             return Poll::Ready(event);
         }
-        state.hearer = Some(cx.waker().clone());
+        if !state.hearer.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.hearer = Some(cx.waker().clone());
+        }
         Poll::Pending
     }
 }
@@ -164,18 +174,20 @@ mod tests {
             teller.try_tell(number).unwrap();
         }
         assert_eq!(teller.try_tell(MOST), Err(Untold::Full(MOST)));
-        let mut telling = Box::pin(teller.tell(MOST));
+        teller.tell(MOST).await.unwrap();
+        let mut telling = Box::pin(teller.tell(WAITED_FOR));
         assert!((&mut telling).now_or_never().is_none());
         assert_eq!(hearer.next().await, 0);
-        telling.await.unwrap();
+        // A place that is free is not for what does not wait.
         assert_eq!(teller.try_tell(0), Err(Untold::Full(0)));
+        telling.await.unwrap();
     }
 
     #[tokio::test]
     async fn what_nobody_hears_comes_back_also_to_whoever_waits() {
         let (teller, hearer) = channel();
-        for number in 0..MOST {
-            teller.try_tell(number).unwrap();
+        for number in 0..WAITED_FOR {
+            teller.tell(number).await.unwrap();
         }
         let mut telling = Box::pin(teller.tell(1));
         assert!((&mut telling).now_or_never().is_none());

@@ -51,9 +51,7 @@ pub(super) enum Source {
 }
 
 /// What comes back for a request, one after the other.
-pub(super) fn outs(mut exchange: Exchange) -> BoxStream<'static, Out> {
-    // What is waited for goes on also while the client does not read.
-    exchange.detach();
+pub(super) fn outs(exchange: Exchange) -> BoxStream<'static, Out> {
     let next = |mut exchange: Exchange| async move {
         let out = exchange.next().await?;
         Some((out, exchange))
