@@ -21,8 +21,11 @@ use crate::gateway::Gateway;
 use crate::hello::server_meta;
 
 /// How long a list waits after the latest answer of a server, and how long in all.
-const PATIENCE: Patience =
-    Patience::Quiet { after: Duration::from_millis(50), most: Duration::from_secs(2) };
+const PATIENCE: Patience = Patience::Quiet {
+    least: Duration::from_millis(25),
+    after: Duration::from_millis(50),
+    most: Duration::from_secs(2),
+};
 
 /// What clash of two resources the second one is told apart by.
 const MAPPED: &str = "capstan://";

@@ -27,9 +27,12 @@ pub enum Patience {
     /// Somebody with one slow server waits for it; somebody with many does not wait for those
     /// that never answer.
     UntilFirstOr(Duration),
-    /// So long after the latest answer, and never longer than `most` in all.
+    /// Half as long again after the latest answer as that took, within bounds, and never longer than
+    /// `most` in all: where answers come fast, the others would be there too.
     Quiet {
-        /// After the latest answer.
+        /// After the latest answer, at the least.
+        least: Duration,
+        /// After the latest answer, at the most.
         after: Duration,
         /// In all.
         most: Duration,
@@ -92,9 +95,9 @@ pub(super) async fn gather(
                 arrived(&name);
                 answers.insert(name, result);
                 // One that fails says nothing about how long the others take.
-                if let (true, Patience::Quiet { after, most }) = (came, patience) {
-                    let spent = hub.clock.monotonic().saturating_sub(begun);
-                    late = hub.clock.sleep(after.min(most.saturating_sub(spent)));
+                let spent = hub.clock.monotonic().saturating_sub(begun);
+                if let (true, Some(left)) = (came, patience.left(spent)) {
+                    late = hub.clock.sleep(left);
                 }
             }
             Either::Left((None, _)) => break,
@@ -115,6 +118,17 @@ impl Patience {
         match self {
             Self::UpTo(limit) | Self::UntilFirstOr(limit) => limit,
             Self::Quiet { most, .. } => most,
+        }
+    }
+
+    /// How much longer to wait behind an answer that took so long; `None` where that changes nothing.
+    fn left(self, spent: Duration) -> Option<Duration> {
+        match self {
+            Self::Quiet { least, after, most } => {
+                let quiet = (spent / 2).max(least).min(after);
+                Some(quiet.min(most.saturating_sub(spent)))
+            }
+            Self::UpTo(_) | Self::UntilFirstOr(_) => None,
         }
     }
 
@@ -145,4 +159,22 @@ fn in_order(
         }
     }
     gathered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_answers_come_the_longer_the_next_is_waited_for() {
+        let ms = Duration::from_millis;
+        let patience = Patience::Quiet { least: ms(25), after: ms(50), most: ms(2000) };
+        for (spent, left) in
+            [(0, 25), (50, 25), (60, 30), (100, 50), (1900, 50), (1980, 20), (2000, 0), (3000, 0)]
+        {
+            assert_eq!(patience.left(ms(spent)), Some(ms(left)), "{spent}");
+        }
+        assert_eq!(Patience::UpTo(ms(9)).left(ms(1)), None);
+        assert_eq!(Patience::UntilFirstOr(ms(9)).left(ms(1)), None);
+    }
 }
