@@ -15,29 +15,56 @@ const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 /// Adds the line of a row to `text`, without its end `,"hash":"…"}`.
 pub(crate) fn write(row: &Row<Cow<'_, str>>, text: &mut Vec<u8>) {
-    put(text, r#"{"seq":"#, &row.seq);
-    put_time(text, r#","time":"#, &row.time);
-    put(text, r#","caller":"#, &row.caller);
-    put(text, r#","caller_id":"#, &row.caller_id);
-    put_some(text, r#","client":"#, row.client.as_ref());
-    put(text, r#","front":"#, &row.front);
-    put(text, r#","server":"#, &row.server);
-    put(text, r#","item":"#, &row.item);
-    put(text, r#","kind":"#, &row.kind);
-    put_some(text, r#","method":"#, row.method.as_ref());
-    put(text, r#","effect":"#, &row.effect);
-    put(text, r#","verdict":"#, &row.verdict);
-    put(text, r#","rule":"#, &row.rule);
-    put(text, r#","approval":"#, &row.approval);
-    put_some(text, r#","arguments":"#, row.arguments.as_ref());
-    put_some(text, r#","roles":"#, Some(&row.roles).filter(|roles| !roles.is_empty()));
-    put_some(text, r#","bound":"#, row.bound.then_some(&true));
-    put(text, r#","outcome":"#, &row.outcome);
-    put(text, r#","code":"#, &row.code);
-    put(text, r#","duration_ms":"#, &row.duration_ms);
-    put(text, r#","request_bytes":"#, &row.request_bytes);
-    put(text, r#","answer_bytes":"#, &row.answer_bytes);
-    put(text, r#","prev":"#, &row.prev);
+    // All of them, so that none that comes new is left out.
+    let Row {
+        seq,
+        time,
+        caller,
+        caller_id,
+        client,
+        front,
+        server,
+        item,
+        kind,
+        method,
+        effect,
+        verdict,
+        rule,
+        approval,
+        arguments,
+        roles,
+        bound,
+        outcome,
+        code,
+        duration_ms,
+        request_bytes,
+        answer_bytes,
+        prev,
+        hash: _,
+    } = row;
+    put(text, r#"{"seq":"#, seq);
+    put_time(text, r#","time":"#, time);
+    put(text, r#","caller":"#, caller);
+    put(text, r#","caller_id":"#, caller_id);
+    put_some(text, r#","client":"#, client.as_ref());
+    put(text, r#","front":"#, front);
+    put(text, r#","server":"#, server);
+    put(text, r#","item":"#, item);
+    put(text, r#","kind":"#, kind);
+    put_some(text, r#","method":"#, method.as_ref());
+    put(text, r#","effect":"#, effect);
+    put(text, r#","verdict":"#, verdict);
+    put(text, r#","rule":"#, rule);
+    put(text, r#","approval":"#, approval);
+    put_some(text, r#","arguments":"#, arguments.as_ref());
+    put_some(text, r#","roles":"#, Some(roles).filter(|roles| !roles.is_empty()));
+    put_some(text, r#","bound":"#, bound.then_some(&true));
+    put(text, r#","outcome":"#, outcome);
+    put(text, r#","code":"#, code);
+    put(text, r#","duration_ms":"#, duration_ms);
+    put(text, r#","request_bytes":"#, request_bytes);
+    put(text, r#","answer_bytes":"#, answer_bytes);
+    put(text, r#","prev":"#, prev);
 }
 
 fn put(text: &mut Vec<u8>, name: &str, value: &impl Serialize) {

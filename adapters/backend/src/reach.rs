@@ -31,7 +31,7 @@ pub(crate) enum Reach {
 }
 
 /// An address, ready to be sent to. It is cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Target {
     url: Arc<Url>,
     /// Its path and query, or why they cannot be sent.

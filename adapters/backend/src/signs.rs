@@ -93,3 +93,37 @@ impl Drop for Ends {
         self.0.over.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_once_whether_it_came_before_or_after_the_look() {
+        let signs = Signs::default();
+        let look = || poll_fn(|cx| signs.poll_changed(cx)).now_or_never();
+        assert_eq!(look(), None);
+        signs.progress();
+        signs.ask();
+        assert_eq!((look(), look()), (Some(()), None));
+        assert!(signs.take_progress() && !signs.take_progress() && signs.is_asking());
+        signs.answer();
+        assert_eq!((look(), look()), (Some(()), None));
+        assert!(!signs.is_asking());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken_by_a_change() {
+        let signs = Signs::default();
+        let changed = poll_fn(|cx| signs.poll_changed(cx));
+        let change = async {
+            tokio::task::yield_now().await;
+            signs.progress();
+        };
+        tokio::join!(changed, change);
+    }
+}

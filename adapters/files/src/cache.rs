@@ -34,7 +34,8 @@ impl Cache {
         Some(text)
     }
 
-    /// Keeps a text, as it is written. Whoever reads meanwhile sees the old one or the new one; a crash may lose it.
+    /// Keeps a text, as it is written. Whoever reads meanwhile sees the old one or the new one; a
+    /// crash may lose it.
     ///
     /// # Errors
     /// When the key is none, or the file system says no.

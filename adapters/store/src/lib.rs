@@ -25,8 +25,8 @@ use tokio::sync::OnceCell;
 /// How long another process that writes is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large list
-/// leaves here stays for as long as the process.
+/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large
+/// list leaves here stays for as long as the process.
 const CACHE: u32 = 256;
 
 /// The store of one operator.

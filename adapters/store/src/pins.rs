@@ -11,8 +11,8 @@ use crate::Database;
 /// Lists that are looked up at the most; those of servers that were seen last.
 const MAX_SUMS: i64 = 10_000;
 
-/// Definitions that are kept with one statement: the way to the database is longer than what it does
-/// there. They are all that is in memory of a list that may be much larger.
+/// Definitions that are kept with one statement: the way to the database is longer than what it
+/// does there. They are all that is in memory of a list that may be much larger.
 const ROWS: usize = 32;
 
 // === impl Database ===

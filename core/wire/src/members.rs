@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::check::Check;
 
-/// The envelope's members. serde refuses any of them given twice, whatever its escapes.
+/// The envelope's members. Any of them given twice is refused, whatever its escapes: by the parser,
+/// to which whatever is not plain to see goes.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Members<'a> {
     pub(crate) jsonrpc: Option<Cow<'a, str>>,

@@ -26,7 +26,8 @@ pub struct Manifest {
     pub lists: HashMap<Listing, Arc<[Item]>>,
 }
 
-/// A manifest as a text, which is written and never in memory as a whole: it is as large as all lists.
+/// A manifest as a text, which is written and never in memory as a whole: it is as large as all
+/// lists.
 pub(super) struct Text<'a> {
     manifest: &'a Manifest,
     /// The first line, with its end.
@@ -110,8 +111,12 @@ impl Text<'_> {
 
 impl Write for Sum {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.hash.update(text);
         self.size += text.len();
+        if self.size > MAX_SIZE {
+            // What comes behind it need not be looked at.
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.hash.update(text);
         Ok(text.len())
     }
 

@@ -131,10 +131,10 @@ impl Tended {
         if about.is_some() {
             memory.about = about;
         }
+        let Some(key) = &self.terms.key else { return };
         let manifest = memory.manifest();
         drop(memory);
-        let text = manifest.as_ref().and_then(Manifest::to_text);
-        if let (Some(key), Some(text)) = (&self.terms.key, text) {
+        if let Some(text) = manifest.as_ref().and_then(Manifest::to_text) {
             self.tender.around.manifests.save(key, &|to| text.write_to(to));
         }
     }

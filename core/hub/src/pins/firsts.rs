@@ -1,11 +1,13 @@
 //! Servers that are seen for the first time, taken in many at once.
 
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures::lock::Mutex as Turn;
 
 use crate::ports::{Newcomer, PinStore, StoreError};
+
+/// Servers that are taken in together. Nobody else writes meanwhile, and so it must not last.
+const MOST: usize = 64;
 
 /// Servers that are seen for the first time.
 ///
@@ -40,8 +42,7 @@ impl Firsts {
         if let Some(outcome) = first.outcome.get() {
             return outcome.clone();
         }
-        let mut all: Vec<_> =
-            mem::take(&mut *self.waiting()).iter().filter_map(Weak::upgrade).collect();
+        let mut all = self.next();
         if all.iter().all(|one| !Arc::ptr_eq(one, &first)) {
             // Somebody had taken it along, and was interrupted.
             all.push(first);
@@ -53,6 +54,13 @@ impl Firsts {
             drop(one.outcome.set(outcome.clone()));
         }
         outcome
+    }
+
+    /// Some of those who wait, the first ones first.
+    fn next(&self) -> Vec<Arc<First>> {
+        let mut waiting = self.waiting();
+        let some = waiting.len().min(MOST);
+        waiting.drain(..some).filter_map(|one| one.upgrade()).collect()
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<Weak<First>>> {

@@ -142,7 +142,9 @@ type Found = (ItemId, Json, Option<Arc<Fact>>, Standing);
 /// The item that the name was given to, or that it spells.
 async fn by_id(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Option<Found>, CallError> {
     let target = &call.target;
-    let others = std::iter::once_with(|| hub.ids_of(target).skip(1)).flatten();
+    let tried = first.clone();
+    let others = std::iter::once_with(|| hub.ids_of(target)).flatten();
+    let others = others.filter(|id| Some(id) != tried.as_ref());
     // For whoever can have nothing of a server, nothing is called as its items are.
     let within_reach = |id: &ItemId| hub.policy.out_of_reach(&call.caller, &id.server).is_none();
     for id in first.into_iter().chain(others).filter(within_reach) {
