@@ -374,6 +374,17 @@ async fn an_answer_is_delivered_up_to_the_limit_and_no_further() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_no_object_is_no_answer() {
+    let head = "tool files read; read allow by permissions.allow: read, -;";
+    for odd in ["null", "true", "7", r#""done""#, r#"[{"content":[]}]"#] {
+        let scene = Scene::with_server(answering(odd));
+        let error = scene.call("files__read").await.unwrap_err();
+        assert!(matches!(error, CallError::Protocol { .. }), "{odd}: {error}");
+        assert_eq!(scene.entry(), format!("{head} failed server_error; 37>0"));
+    }
+}
+
+#[tokio::test]
 async fn arguments_are_written_down_only_on_request_and_never_with_a_secret() {
     let arguments = json(r#"{"api_key":"hunter22","path":"a.txt"}"#);
     let call =

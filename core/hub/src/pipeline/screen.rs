@@ -40,6 +40,7 @@ pub(super) fn screen(limit: usize, ticket: &Ticket, answer: Answer) -> Result<Pa
     match answer {
         Answer::Whole(result) => {
             check_size(limit, || ticket.id().to_string(), result.len())?;
+            check_kind(&ticket.id().server, &result)?;
             Ok(Passed::Whole(Screened::new(ticket.id().server.clone(), result)))
         }
         Answer::Flowing(flow) => Ok(Passed::Flowing(Stream::new(limit, ticket.id(), flow))),
@@ -56,6 +57,15 @@ pub(super) fn check_size(
         return Err(CallError::AnswerTooLarge { item: item(), size, limit });
     }
     Ok(())
+}
+
+/// Whether it is a result at all: in every revision that is an object.
+fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
+    if result.as_bytes().starts_with(b"{") {
+        return Ok(());
+    }
+    let problem = "a result that is no object".to_owned();
+    Err(CallError::Protocol { server: server.clone(), problem })
 }
 
 // === impl Shape ===
