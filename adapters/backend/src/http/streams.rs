@@ -27,8 +27,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How often in a row a stream is taken up again without a single event on it.
 const MAX_RESUMPTIONS: u32 = 5;
 
-/// The wait before a stream is taken up again, where the server does not say.
+/// The wait before a stream is taken up again, where the server does not say. The first time there is
+/// none: whoever was only cut off is there.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+
+/// How often in a row it is tried to reach a server that is not there, and the wait between two tries.
+/// Together well under a second: so soon the callers of a server that died are to know it.
+const MAX_ABSENT: u32 = 3;
+const ABSENT_RETRY: Duration = Duration::from_millis(200);
 
 /// The longest wait that a server can ask for.
 const MAX_RETRY: Duration = Duration::from_mins(1);
@@ -50,6 +56,8 @@ enum Closed {
     ForGood,
     /// It may open later.
     ForNow,
+    /// Nobody was there to open it.
+    Absent,
 }
 
 impl Http {
@@ -80,19 +88,31 @@ impl Http {
                 }
             };
             mark.note(&events);
-            events = loop {
-                if mark.id.is_none() || self.is_modern() || silent >= MAX_RESUMPTIONS {
-                    return Err(RequestError::Gone(reason));
-                }
-                silent += 1;
-                sleep(mark.wait()).await;
-                match self.take_up(&mark).await {
-                    Ok(events) => break events,
-                    Err(Closed::ForGood) => return Err(RequestError::Gone(reason)),
-                    Err(Closed::ForNow) => {}
-                }
+            events = match self.resume(&mark, &mut silent).await {
+                Some(events) => events,
+                None => return Err(RequestError::Gone(reason)),
             };
         }
+    }
+
+    /// Takes a stream up again that broke off, after so many times in a row without an event on it;
+    /// `None` when that cannot be.
+    async fn resume(&self, mark: &Mark, silent: &mut u32) -> Option<Events> {
+        if mark.id.is_none() || self.is_modern() {
+            return None;
+        }
+        let mut absent = 0;
+        while *silent < MAX_RESUMPTIONS && absent < MAX_ABSENT {
+            sleep(if absent > 0 { ABSENT_RETRY } else { mark.wait_after(*silent) }).await;
+            *silent += 1;
+            match self.take_up(mark).await {
+                Ok(events) => return Some(events),
+                Err(Closed::ForGood) => return None,
+                Err(Closed::ForNow) => absent = 0,
+                Err(Closed::Absent) => absent += 1,
+            }
+        }
+        None
     }
 
     /// Reads what is left of a stream.
@@ -134,7 +154,8 @@ impl Http {
                 Body::Events(events) => Ok(events),
                 Body::Json(_) | Body::Large(..) | Body::Nothing => Err(Closed::ForGood),
             },
-            Err(WebError::NotSent(_) | WebError::Lost(_)) => Err(Closed::ForNow),
+            Err(WebError::NotSent(_)) => Err(Closed::Absent),
+            Err(WebError::Lost(_)) => Err(Closed::ForNow),
             Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),
             Err(WebError::Refused(_) | WebError::NotMcp(_)) => Err(Closed::ForGood),
         }
@@ -156,7 +177,7 @@ impl Http {
                         failures + 1
                     };
                 }
-                Err(Closed::ForNow) => failures += 1,
+                Err(Closed::ForNow | Closed::Absent) => failures += 1,
                 Err(Closed::ForGood) => return,
             }
             sleep(mark.wait().max(wait_after(failures, 0.0))).await;
@@ -191,7 +212,7 @@ impl Http {
                     };
                     lapsed = true;
                 }
-                Err(Closed::ForNow) => failures += 1,
+                Err(Closed::ForNow | Closed::Absent) => failures += 1,
                 Err(Closed::ForGood) => return,
             }
             opened = None;
@@ -236,5 +257,10 @@ impl Mark {
 
     fn wait(&self) -> Duration {
         self.retry.unwrap_or(DEFAULT_RETRY).min(MAX_RETRY)
+    }
+
+    /// The wait after so many tries in a row without an event.
+    fn wait_after(&self, tries: u32) -> Duration {
+        if tries == 0 && self.retry.is_none() { Duration::ZERO } else { self.wait() }
     }
 }

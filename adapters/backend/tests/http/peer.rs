@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, mpsc};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
-/// A scripted server. It ends when it is dropped.
+/// A scripted server. It ends when it is dropped, with all of its connections.
 pub(crate) struct Peer {
     pub(crate) origin: String,
     state: Arc<State>,
@@ -78,8 +78,9 @@ impl Peer {
         let state = State::new(script);
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                connections.spawn(serve(stream, Arc::clone(&shared)));
             }
         });
         Self { origin, state, task: task.abort_handle() }
@@ -94,12 +95,18 @@ impl Peer {
         let state = State::new(script);
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                connections.spawn(serve(stream, Arc::clone(&shared)));
             }
         });
         let origin = format!("unix://{}:", path.display());
         Self { origin, state, task: task.abort_handle() }
+    }
+
+    /// Ends in the middle of everything.
+    pub(crate) fn die(&self) {
+        self.task.abort();
     }
 
     /// Everything that came in.
@@ -127,7 +134,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.task.abort();
+        self.die();
     }
 }
 

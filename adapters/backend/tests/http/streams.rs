@@ -52,6 +52,32 @@ async fn a_stream_is_taken_up_where_it_broke_off_after_the_wait_that_the_server_
 }
 
 #[tokio::test]
+async fn a_stream_that_is_cut_is_taken_up_at_once_where_the_server_does_not_say_when() {
+    let peer = broken(vec![primed(""), Step::Cut], |_| Answer::events(vec![reply()])).await;
+    let scene = Scene::new(&peer);
+    scene.tools().await.unwrap();
+    let begun = Instant::now();
+    assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn callers_of_a_server_that_dies_while_it_answers_know_it_soon() {
+    for retry in ["", "retry: 1\n"] {
+        let peer = broken(vec![primed(retry), Step::Hold], |_| Answer::status(500)).await;
+        let scene = Scene::new(&peer);
+        let dies = async {
+            peer.receives("tools/call", 1).await;
+            peer.die();
+            Instant::now()
+        };
+        let (called, died) = tokio::join!(scene.call("do", json!({})), dies);
+        assert!(called.as_ref().is_err_and(|e| e.starts_with("outcome_unknown")), "{called:?}");
+        assert!(died.elapsed() < Duration::from_secs(2), "{:?}", died.elapsed());
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_again_and_again_is_given_up() {
     let peer = broken(vec![primed("retry: 1\n")], |_| Answer::events(vec![])).await;
     let error = Scene::new(&peer).call("do", json!({})).await.unwrap_err();
