@@ -187,6 +187,13 @@ impl Inbound {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let open = self.pending.ask(of, &params);
+        if open.is_none() && of.is_none() && self.pending.has_callers() {
+            // Roots are answered all the same, as the configuration says.
+            warn!(
+                method,
+                "it asks something and does not say for which of several clients; nobody is asked"
+            );
+        }
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let pending = Arc::clone(&self.pending);
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));

@@ -102,10 +102,13 @@ impl Pending {
         task.or_else(|| self.operator(of))
     }
 
-    /// The operator of request `of`; without one, that of the youngest call in flight.
+    /// The operator of request `of`; without one, that of the youngest call in flight that can be
+    /// meant.
     ///
-    /// Over stdio a server does not say which call its question belongs to. When calls of several
-    /// parties are in flight it belongs to nobody: none may see what is meant for another.
+    /// Over stdio a server does not say which call its words belong to. When calls of several
+    /// parties are in flight they belong to nobody: none may see what is meant for another. A call
+    /// that waits for the answer to a question is not expected to say more, so that nobody who asks
+    /// and is never answered keeps other clients of the same person from being asked.
     pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
         self.meant(of).map(|(operator, _)| operator)
     }
@@ -141,15 +144,19 @@ impl Pending {
             return self.map().get(&id).and_then(both);
         }
         let map = self.map();
-        let mut parties = map.values().filter_map(|waiter| Some(waiter.operator.as_ref()?.party()));
-        let party = parties.next()?;
-        if parties.any(|other| other != party) {
-            return None;
-        }
-        map.iter()
-            .filter(|(_, waiter)| waiter.operator.is_some())
-            .max_by_key(|(id, _)| **id)
-            .and_then(|(_, waiter)| both(waiter))
+        let calls = || map.iter().filter_map(|(id, w)| Some((id, w, w.operator.as_ref()?)));
+        let speaks = |waiter: &Waiter| !waiter.signs.is_asking();
+        let (_, meant, operator) = calls().max_by_key(|(id, waiter, _)| (speaks(waiter), **id))?;
+        let is_clear = calls().all(|(_, waiter, other)| {
+            other.party() == operator.party()
+                || (speaks(meant) && !speaks(waiter) && other.person() == operator.person())
+        });
+        if is_clear { both(meant) } else { None }
+    }
+
+    /// Whether calls are in flight of somebody who could be asked.
+    pub(crate) fn has_callers(&self) -> bool {
+        self.map().values().any(|waiter| waiter.operator.is_some())
     }
 
     /// Whether somebody waits for this reply.
@@ -250,111 +257,5 @@ impl Drop for Asking {
 }
 
 #[cfg(test)]
-mod tests {
-    use capstan_hub::ports::Reply as Given;
-    use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Question};
-
-    use super::*;
-
-    /// Is never asked anything.
-    struct Nobody;
-
-    impl Operator for Nobody {
-        fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-            unreachable!()
-        }
-
-        fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Given> {
-            unreachable!()
-        }
-
-        fn notice(&self, _: Notice) {}
-    }
-
-    fn nobody() -> Arc<dyn Operator> {
-        Arc::new(Nobody)
-    }
-
-    const LIMIT: Duration = Duration::from_secs(1);
-
-    /// Waits for request 1 while the server reports progress at every `step`; how long it took.
-    async fn wait_with_progress(step: Duration) -> (Result<Reply, NoReply>, Duration) {
-        let (pending, begun) = (Pending::default(), Instant::now());
-        let waiting = pending.add(1, None).wait(LIMIT);
-        let progress = async {
-            loop {
-                tokio::time::sleep(step).await;
-                pending.progressed(1);
-            }
-        };
-        tokio::select! {
-            result = waiting => (result, begun.elapsed()),
-            () = progress => unreachable!(),
-        }
-    }
-
-    #[track_caller]
-    fn check(waited: &(Result<Reply, NoReply>, Duration), expected: Duration) {
-        assert!(matches!(waited.0, Err(NoReply::Late)), "{waited:?}");
-        // The clock of the runtime ticks in milliseconds.
-        assert!(waited.1 >= expected && waited.1 < expected + LIMIT / 100, "{waited:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn progress_puts_the_deadline_off_but_not_for_ever() {
-        check(&wait_with_progress(LIMIT * 2).await, LIMIT);
-        check(&wait_with_progress(LIMIT / 2).await, LIMIT * MAX_EXTENSIONS);
-        check(&wait_with_progress(Duration::from_millis(1)).await, LIMIT * MAX_EXTENSIONS);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn progress_of_another_request_puts_nothing_off() {
-        let (pending, begun) = (Pending::default(), Instant::now());
-        let (one, two) = (pending.add(1, None), pending.add(2, None));
-        tokio::join!(
-            async { check(&(one.wait(LIMIT).await, begun.elapsed()), LIMIT) },
-            async {
-                tokio::time::sleep(LIMIT / 2).await;
-                pending.progressed(2);
-            },
-            async { check(&(two.wait(LIMIT).await, begun.elapsed()), LIMIT + LIMIT / 2) },
-        );
-    }
-
-    fn ask(pending: &Pending) -> Option<Asking> {
-        pending.ask(None, &Json::empty_object())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
-        let (pending, begun) = (Pending::default(), Instant::now());
-        let (older, younger) = (pending.add(1, Some(nobody())), pending.add(2, Some(nobody())));
-        tokio::join!(
-            async { check(&(older.wait(LIMIT).await, begun.elapsed()), LIMIT) },
-            async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
-            async {
-                tokio::time::sleep(LIMIT / 2).await;
-                let (one, two) = (ask(&pending).unwrap(), ask(&pending).unwrap());
-                tokio::time::sleep(LIMIT * 20).await;
-                drop(one);
-                tokio::time::sleep(LIMIT * 10).await;
-                drop(two);
-            },
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_question_puts_off_no_end_but_the_deadline() {
-        let pending = Pending::default();
-        let waiting = pending.add(1, Some(nobody()));
-        let question = ask(&pending).unwrap();
-        tokio::join!(
-            async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
-            async { pending.clear() },
-        );
-        drop(question);
-        assert!(ask(&pending).is_none());
-        pending.add(2, None);
-        assert!(ask(&pending).is_none(), "nobody is behind it");
-    }
-}
+#[path = "pending_tests.rs"]
+mod tests;

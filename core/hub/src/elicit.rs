@@ -155,6 +155,10 @@ impl Operator for Gate {
         self.operator.party()
     }
 
+    fn person(&self) -> u64 {
+        self.operator.person()
+    }
+
     fn peer(&self) -> u64 {
         self.operator.peer()
     }

@@ -21,6 +21,7 @@ use crate::client::{Client, Level};
 use crate::delivering::Form;
 use crate::fault::INTERNAL;
 use crate::revision::Revision;
+use crate::shares::person;
 use crate::tasks::Tasks;
 use crate::telling::{Teller, Untold};
 
@@ -317,7 +318,11 @@ impl Operator for ClientOperator {
     }
 
     fn party(&self) -> u64 {
-        self.client.number
+        self.client.party
+    }
+
+    fn person(&self) -> u64 {
+        person(&self.client.caller)
     }
 
     fn peer(&self) -> u64 {

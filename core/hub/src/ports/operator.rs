@@ -66,6 +66,12 @@ pub trait Operator: Send + Sync {
         0
     }
 
+    /// Who is behind it, as far as that was proved: what a party is asked by mistake is not for
+    /// another person's eyes.
+    fn person(&self) -> u64 {
+        0
+    }
+
     /// Who has to answer, over all of its calls: its open questions are counted together. 0 where
     /// there is only one.
     fn peer(&self) -> u64 {

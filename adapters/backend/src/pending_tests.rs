@@ -1,0 +1,157 @@
+//! Who waits for how long, and whom a server means.
+
+use capstan_hub::ports::Reply as Given;
+use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Question};
+
+use super::*;
+
+/// Is never asked anything.
+#[derive(Default)]
+struct Nobody {
+    party: u64,
+    person: u64,
+}
+
+impl Operator for Nobody {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        unreachable!()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Given> {
+        unreachable!()
+    }
+
+    fn notice(&self, _: Notice) {}
+
+    fn party(&self) -> u64 {
+        self.party
+    }
+
+    fn person(&self) -> u64 {
+        self.person
+    }
+}
+
+fn nobody() -> Arc<dyn Operator> {
+    Arc::new(Nobody::default())
+}
+
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// Waits for request 1 while the server reports progress at every `step`; how long it took.
+async fn wait_with_progress(step: Duration) -> (Result<Reply, NoReply>, Duration) {
+    let (pending, begun) = (Pending::default(), Instant::now());
+    let waiting = pending.add(1, None).wait(LIMIT);
+    let progress = async {
+        loop {
+            tokio::time::sleep(step).await;
+            pending.progressed(1);
+        }
+    };
+    tokio::select! {
+        result = waiting => (result, begun.elapsed()),
+        () = progress => unreachable!(),
+    }
+}
+
+#[track_caller]
+fn check(waited: &(Result<Reply, NoReply>, Duration), expected: Duration) {
+    assert!(matches!(waited.0, Err(NoReply::Late)), "{waited:?}");
+    // The clock of the runtime ticks in milliseconds.
+    assert!(waited.1 >= expected && waited.1 < expected + LIMIT / 100, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_puts_the_deadline_off_but_not_for_ever() {
+    check(&wait_with_progress(LIMIT * 2).await, LIMIT);
+    check(&wait_with_progress(LIMIT / 2).await, LIMIT * MAX_EXTENSIONS);
+    check(&wait_with_progress(Duration::from_millis(1)).await, LIMIT * MAX_EXTENSIONS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_another_request_puts_nothing_off() {
+    let (pending, begun) = (Pending::default(), Instant::now());
+    let (one, two) = (pending.add(1, None), pending.add(2, None));
+    tokio::join!(
+        async { check(&(one.wait(LIMIT).await, begun.elapsed()), LIMIT) },
+        async {
+            tokio::time::sleep(LIMIT / 2).await;
+            pending.progressed(2);
+        },
+        async { check(&(two.wait(LIMIT).await, begun.elapsed()), LIMIT + LIMIT / 2) },
+    );
+}
+
+fn ask(pending: &Pending) -> Option<Asking> {
+    pending.ask(None, &Json::empty_object())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
+    let (pending, begun) = (Pending::default(), Instant::now());
+    let (older, younger) = (pending.add(1, Some(nobody())), pending.add(2, Some(nobody())));
+    tokio::join!(
+        async { check(&(older.wait(LIMIT).await, begun.elapsed()), LIMIT) },
+        async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
+        async {
+            tokio::time::sleep(LIMIT / 2).await;
+            let question = || pending.ask(Some(2), &Json::empty_object()).unwrap();
+            let (one, two) = (question(), question());
+            tokio::time::sleep(LIMIT * 20).await;
+            drop(one);
+            tokio::time::sleep(LIMIT * 10).await;
+            drop(two);
+        },
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_puts_off_no_end_but_the_deadline() {
+    let pending = Pending::default();
+    let waiting = pending.add(1, Some(nobody()));
+    let question = ask(&pending).unwrap();
+    tokio::join!(
+        async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
+        async { pending.clear() },
+    );
+    drop(question);
+    assert!(ask(&pending).is_none());
+    pending.add(2, None);
+    assert!(ask(&pending).is_none(), "nobody is behind it");
+}
+
+#[test]
+fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
+    const WAITS: bool = true;
+    // Calls from the oldest on: party, person, whether it waits for an answer; and who is meant.
+    let table: [(&[(u64, u64, bool)], Option<usize>); 10] = [
+        (&[], None),
+        (&[(1, 1, false)], Some(0)),
+        (&[(1, 1, false), (1, 1, false)], Some(1)),
+        (&[(1, 1, false), (2, 1, false)], None),
+        // Whoever waits for an answer says nothing else.
+        (&[(1, 1, false), (1, 1, WAITS)], Some(0)),
+        (&[(1, 1, WAITS), (2, 1, false)], Some(1)),
+        (&[(1, 1, false), (2, 1, WAITS)], Some(0)),
+        (&[(1, 1, WAITS)], Some(0)),
+        (&[(1, 1, WAITS), (2, 1, WAITS)], None),
+        // But for that another person must not take a question of theirs.
+        (&[(1, 1, WAITS), (2, 2, false)], None),
+    ];
+    for (calls, expected) in table {
+        let pending = Pending::default();
+        let mut held = Vec::new();
+        for (id, (party, person, waits)) in (0..).zip(calls) {
+            let operator: Arc<dyn Operator> = Arc::new(Nobody { party: *party, person: *person });
+            held.push((pending.add(id, Some(Arc::clone(&operator))), operator));
+            let signs = Arc::clone(&pending.map()[&id].signs);
+            if *waits {
+                signs.ask();
+            }
+        }
+        let meant = pending.operator(None);
+        let at = meant.map(|meant| held.iter().position(|(_, o)| Arc::ptr_eq(o, &meant)).unwrap());
+        assert_eq!(at, expected, "{calls:?}");
+        assert_eq!(pending.has_callers(), !calls.is_empty());
+    }
+}
