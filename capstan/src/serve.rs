@@ -22,7 +22,7 @@ use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::FutureExt;
-use futures::future::{join, join_all};
+use futures::future::{Shared, join, join_all};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
@@ -37,11 +37,18 @@ use crate::world::World;
 /// How many questions of servers may be open, at least: there are many clients to answer them.
 const MIN_QUESTIONS: usize = 256;
 
-/// How long requests may take to end when we stop; what is left of ten seconds is for the servers.
-const DRAIN: Duration = Duration::from_secs(8);
+/// How long calls may take to end when we stop; what is left of ten seconds is for clients that are
+/// told that theirs did not, and for the servers.
+const DRAIN: Duration = Duration::from_secs(7);
+
+/// How long clients may take to hear that, where we are to stop at once.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How often it is looked how the servers are.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// Ends when it is time to stop.
+type Stopping = Shared<BoxFuture<'static, ()>>;
 
 /// Says that clients can come in.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
@@ -53,7 +60,8 @@ pub(crate) async fn serve(
     options: &Options,
     serving: Serving<'_>,
 ) -> Result<(), Failure> {
-    let Serving { face, mut stop, ready } = serving;
+    let Serving { face, stop, ready } = serving;
+    let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
     // First, so that nothing is started for an address that cannot be had.
     let bound = match face {
@@ -85,11 +93,16 @@ pub(crate) async fn serve(
         warming.warm_up().await;
         policy::tell_unmatched(&warming.hub()).await;
     });
-    let required = required(&gateway.hub(), &loaded.config, &mut stop).await;
+    let required = required(&gateway.hub(), &loaded.config, &mut stopping).await;
     let result = match required {
         Ok(ControlFlow::Continue(())) => {
             controlled.spawn(live::follow(Arc::clone(&live)).map(|never| match never {}));
-            run(gateway, bound, (stop, ready)).await
+            let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
+            tokio::select! {
+                biased;
+                served = run(gateway, bound, (stopping, ready)) => served,
+                () = hurried => Ok(()),
+            }
         }
         Ok(ControlFlow::Break(())) => Ok(()),
         Err(failure) => Err(failure),
@@ -106,18 +119,33 @@ pub(crate) async fn serve(
     result
 }
 
+/// Says what is waited for once it is time to stop; ends when whoever said so says it again.
+async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFuture<'static, ()>) {
+    stopping.await;
+    let again = stop();
+    let calls = gateway.in_flight();
+    if calls > 0 {
+        let seconds = DRAIN.as_secs();
+        tracing::warn!(calls, seconds, "stopping once the calls under way end; again to stop now");
+    }
+    again.await;
+    gateway.give_up();
+    tokio::time::sleep(LAST_WORDS).await;
+}
+
 /// Serves clients until it is told to stop, or until the only one is gone.
 async fn run<'a>(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
-    (stop, ready): (BoxFuture<'a, ()>, Announce<'a>),
+    (stop, ready): (Stopping, Announce<'a>),
 ) -> Result<(), Failure> {
     let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
             let streams = stdio::streams::standard();
             // Whoever started us: they may do what the operator's rules let a client do.
-            let served = stdio::serve(gateway, Arc::new(Caller::anonymous()), streams, stop);
+            let served =
+                stdio::serve(gateway, Arc::new(Caller::anonymous()), streams, (stop, DRAIN));
             tokio::select! {
                 biased;
                 served = served => unless_gone(served),
@@ -143,7 +171,7 @@ async fn run<'a>(
 async fn required(
     hub: &Hub,
     config: &Config,
-    stop: &mut BoxFuture<'_, ()>,
+    stop: &mut Stopping,
 ) -> Result<ControlFlow<()>, Failure> {
     tokio::select! {
         biased;

@@ -8,30 +8,55 @@ use serde_json::json;
 use crate::leftovers::wait_until_empty;
 use crate::stage::{ALL, Gateway, fixture, modern, with};
 
+/// Makes a call, with id 2, that never ends.
+fn hang(gateway: &mut Gateway) {
+    gateway.initialize("2025-06-18");
+    let echo = json!({ "name": "f__echo", "arguments": { "text": "x" } });
+    gateway.ask(1, "tools/call", &echo);
+    let params = json!({ "name": "f__hang", "arguments": {} });
+    let hang = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    gateway.send(&hang.to_string());
+    // When what comes behind it is answered, it is under way.
+    gateway.ask(3, "tools/call", &echo);
+}
+
 #[test]
 fn a_signal_ends_it_in_time_although_a_call_never_ends_and_nothing_is_left() {
     for (words, signal) in [("", Signal::TERM), ("--http :0", Signal::TERM), ("", Signal::INT)] {
         let world = with(&format!("{ALL}{}", fixture("f", &["--ignore-term"])));
         let mut gateway = Gateway::start(&world, words);
         if words.is_empty() {
-            gateway.initialize("2025-06-18");
-            let echo = json!({ "name": "f__echo", "arguments": { "text": "x" } });
-            gateway.ask(1, "tools/call", &echo);
-            let params = json!({ "name": "f__hang", "arguments": {} });
-            let hang =
-                json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
-            gateway.send(&hang.to_string());
-            // What comes behind it has been taken when this is answered.
-            gateway.ask(3, "ping", &json!({}));
+            hang(&mut gateway);
         } else {
             gateway.says("listening on ");
         }
         let start = Instant::now();
         gateway.signal(signal);
+        if words.is_empty() {
+            gateway.says("stopping once the calls under way end");
+            let told = gateway.hear();
+            let error = &told["result"]["_meta"]["capstan/error"];
+            assert_eq!((&told["id"], &error["code"]), (&json!(2), &json!("outcome_unknown")));
+        }
         assert_eq!(gateway.end(), Some(0), "{words}");
         assert!(start.elapsed() < Duration::from_secs(20), "{words}: {:?}", start.elapsed());
         wait_until_empty(&world);
     }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_calls() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut gateway = Gateway::start(&world, "");
+    hang(&mut gateway);
+    gateway.signal(Signal::INT);
+    gateway.says("again to stop now");
+    let start = Instant::now();
+    gateway.signal(Signal::INT);
+    assert_eq!(gateway.hear()["result"]["isError"], json!(true));
+    assert_eq!(gateway.end(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    wait_until_empty(&world);
 }
 
 #[test]

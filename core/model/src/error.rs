@@ -109,6 +109,9 @@ pub enum CallError {
         /// What is known about why it went away.
         reason: String,
     },
+    /// It had no answer yet when we were told to end.
+    #[error("capstan was stopped before the answer came")]
+    Stopped,
     /// The server took longer than its limit.
     #[error("server `{server}` did not answer within {limit:?}")]
     TimedOut {
@@ -217,7 +220,9 @@ impl CallError {
                 ErrorCode::Transient
             }
             // To the caller it is the same: it ran, and what came of it is not told.
-            Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } => ErrorCode::OutcomeUnknown,
+            Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } | Self::Stopped => {
+                ErrorCode::OutcomeUnknown
+            }
             Self::Unauthorized { .. } => ErrorCode::AuthFailure,
             Self::RateLimited { .. } => ErrorCode::RateLimited,
             Self::Status { status, .. } => code_of_status(*status),
@@ -248,6 +253,7 @@ impl CallError {
             | Self::RateLimited { .. }
             | Self::Unrecordable { .. }
             | Self::Unrecorded { .. }
+            | Self::Stopped
             | Self::OutcomeUnknown { .. } => self.code().retryable(),
         }
     }
@@ -282,11 +288,9 @@ impl CallError {
             Self::Unreachable { server, .. } => {
                 Some(format!("`capstan doctor {server}` says more"))
             }
-            Self::OutcomeUnknown { .. } => Some(
-                "look whether it took effect before you call it again; the next call starts the \
-                 server anew"
-                    .to_owned(),
-            ),
+            Self::OutcomeUnknown { .. } | Self::Stopped => {
+                Some("look whether it took effect before you call it again".to_owned())
+            }
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))
             }

@@ -104,8 +104,8 @@ pub struct Setup {
 pub struct Serving<'a> {
     /// Where clients come in.
     pub face: Face,
-    /// Ends when it is time to stop.
-    pub stop: BoxFuture<'a, ()>,
+    /// Waits until it is time to stop; asked once more, until it is time to stop at once.
+    pub stop: fn() -> BoxFuture<'static, ()>,
     /// Is called when clients can come in over HTTP; what it does goes on beside the serving.
     pub ready: Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>,
 }

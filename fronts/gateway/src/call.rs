@@ -198,9 +198,19 @@ impl Way {
         let session = Arc::clone(&self.client.session);
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(&operator);
-        let delivered = match search {
-            Some(search) => search.deliver(&session, call, person).await,
-            None => hub.deliver(&session, call, person).await,
+        let delivering = async {
+            match search {
+                Some(search) => search.deliver(&session, call, person).await,
+                None => hub.deliver(&session, call, person).await,
+            }
+        };
+        let delivered = tokio::select! {
+            biased;
+            delivered = delivering => delivered,
+            () = self.gateway.over.notified() => {
+                end(span, || Ending::failed(&CallError::Stopped));
+                return self.fail(&CallError::Stopped, &operator).map(Done::Payload);
+            }
         };
         let words = if self.call.is_some() { Words::Modern } else { Words::Legacy };
         match delivering::begin(delivered, (self.kind, words), counted, span, &hub).await {

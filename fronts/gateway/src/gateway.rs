@@ -10,7 +10,7 @@ use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::{Json, RequestId, object};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::batch::cancelled;
 use crate::call;
@@ -38,9 +38,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// No state that a client carries is good for longer.
 const MAX_STATE_AGE: Duration = Duration::from_hours(24);
 
-/// How often it is looked whether requests are still under way when we end.
-const DRAIN_STEP: Duration = Duration::from_millis(20);
-
 /// All servers behind one endpoint.
 pub struct Gateway {
     /// What stands behind it now. Whoever asks for something asks once, and keeps what they got
@@ -58,7 +55,9 @@ pub struct Gateway {
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// Is told when no new requests are taken any more.
     pub(crate) stopped: watch::Receiver<bool>,
-    stop: watch::Sender<bool>,
+    pub(crate) stop: watch::Sender<bool>,
+    /// Wakes up the calls that are given up at the end.
+    pub(crate) over: Notify,
     conversations: Conversations,
     pub(crate) names: Names,
     /// States that clients carry: the number of the next, and those that came back.
@@ -103,6 +102,7 @@ impl Gateway {
             tracer,
             stopped,
             stop,
+            over: Notify::new(),
             conversations: Conversations::default(),
             names: Names::default(),
             states: AtomicU64::new(1),
@@ -230,17 +230,6 @@ impl Gateway {
     pub(crate) fn forget_levels(&self, servers: &HashSet<ServerName>) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         levels.retain(|server, _| !servers.contains(server));
-    }
-
-    /// Takes no new requests; ends when those under way are done. Whoever waits for changes is
-    /// told that there will be none.
-    pub async fn drain(&self) {
-        self.stop.send_replace(true);
-        // Nobody can come back for these any more.
-        self.park.close();
-        while self.metrics.in_flight() > 0 {
-            tokio::time::sleep(DRAIN_STEP).await;
-        }
     }
 
     fn listed(

@@ -4,7 +4,7 @@
 //! one request and what comes back (`telling` is how more than the answer comes out), [`gateway`] takes requests and hands each to its method:
 //! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
 //! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
-//! `listen` (changes); `renew` puts another hub behind it. `operator` is the client as the road sees
+//! `listen` (changes); `renew` puts another hub behind it, `ending` is its end. `operator` is the client as the road sees
 //! it, `sign` says which server asks it something, `approve` how it is asked whether a call may run,
 //! `park` keeps calls whose client has to come back with an answer, `seal` protects what such a
 //! client carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and
@@ -43,6 +43,7 @@ mod task;
 mod watch;
 mod listen;
 mod renew;
+mod ending;
 mod metrics;
 mod vitals;
 pub mod http;

@@ -21,6 +21,7 @@ use capstan_model::Caller;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Gateway;
+use crate::ending::LAST_WORDS;
 use conversation::Conversation;
 use lines::{Line, Lines};
 
@@ -30,14 +31,8 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// How long requests may go on whose client has closed its side.
 const GONE: Duration = Duration::from_secs(2);
 
-/// How long requests may go on when we are asked to end.
-const ENDING: Duration = Duration::from_secs(8);
-
-/// How long a client may take to read the last of what there is to say.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 /// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
-/// while.
+/// while: when we are asked to, for `ending`.
 ///
 /// # Errors
 /// When the client can no longer be heard or told anything.
@@ -45,11 +40,11 @@ pub async fn serve(
     gateway: Arc<Gateway>,
     caller: Arc<Caller>,
     (input, mut output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
-    stop: impl Future<Output = ()>,
+    (stop, ending): (impl Future<Output = ()>, Duration),
 ) -> io::Result<()> {
     let mut talk = Conversation::new(Arc::clone(&gateway), caller);
     let mut lines = Lines::new(input, MAX_LINE);
-    let result = carry(&mut talk, &mut lines, &mut output, stop).await;
+    let result = carry(&mut talk, &mut lines, &mut output, (stop, ending)).await;
     talk.leave();
     let rest = async {
         while result.is_ok() && !talk.out.is_empty() {
@@ -68,7 +63,7 @@ async fn carry(
     talk: &mut Conversation,
     lines: &mut Lines<impl AsyncRead + Unpin>,
     output: &mut (impl AsyncWrite + Unpin),
-    stop: impl Future<Output = ()>,
+    (stop, time): (impl Future<Output = ()>, Duration),
 ) -> io::Result<()> {
     let gateway = Arc::clone(&talk.gateway);
     let mut stop = pin!(stop);
@@ -87,7 +82,7 @@ async fn carry(
             biased;
             () = &mut stop, if !asked => {
                 asked = true;
-                end = Some(End::new(&gateway, ENDING));
+                end = Some(End::new(&gateway, time));
             }
             late = ending(&mut end) => match late {
                 Late::Drained => {}
@@ -126,8 +121,8 @@ enum Late {
 
 impl<'a> End<'a> {
     fn new(gateway: &'a Gateway, time: Duration) -> Self {
-        let limit = Box::pin(tokio::time::sleep(time));
-        Self { drain: Box::pin(gateway.drain()), limit, drained: false }
+        let limit = Box::pin(tokio::time::sleep(time + LAST_WORDS));
+        Self { drain: Box::pin(gateway.drain(time)), limit, drained: false }
     }
 }
 

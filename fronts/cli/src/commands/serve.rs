@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Fai
     let public_url = setup.loaded.config.gateway.public_url.clone();
     let serving = Serving {
         face,
-        stop: Box::pin(crate::interrupted()),
+        stop: || Box::pin(crate::interrupted()),
         ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
     };
     context.host.serve(&setup, &context.options, serving).await?;

@@ -93,7 +93,7 @@ pub struct HttpLimits {
     pub resume: Duration,
     /// How often a stream on which nothing happens shows that it is alive.
     pub keep_alive: Duration,
-    /// How long requests may take to end when we stop.
+    /// How long calls may take to end when we stop; then they are given up.
     pub drain: Duration,
 }
 

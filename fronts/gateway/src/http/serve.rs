@@ -21,6 +21,7 @@ use super::Bound;
 use super::face::Face;
 use super::timed::Timed;
 use crate::Gateway;
+use crate::ending::LAST_WORDS;
 
 /// Most headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -51,7 +52,8 @@ pub(super) struct Pulse {
 /// A request is worked on for as long as this is there.
 pub(super) struct Busy(Arc<Pulse>);
 
-/// Serves until `stop`; then requests under way may end, and what has not ended in time is cut.
+/// Serves until `stop`; then requests under way may end, calls that have not ended in time are told
+/// so, and who does not hear that is cut.
 pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
     let Bound { listener, address, tls, settings } = bound;
     let limits = settings.limits;
@@ -90,10 +92,10 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     face.end_streams();
     stopping.send_replace(());
     let ended = async {
-        gateway.drain().await;
+        gateway.drain(limits.drain).await;
         while connections.join_next().await.is_some() {}
     };
-    if time::timeout(limits.drain, ended).await.is_err() {
+    if time::timeout(limits.drain + LAST_WORDS, ended).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections are cut");
         connections.shutdown().await;
     }

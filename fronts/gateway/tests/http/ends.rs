@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use capstan_hub::Outcome;
+
+use crate::older::open;
 use crate::peer::{ask, post};
-use crate::world::{World, call};
+use crate::world::{World, call, initialize};
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_calls() {
@@ -54,14 +57,30 @@ async fn when_it_stops_requests_under_way_end_and_streams_close() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_cut() {
+async fn a_call_that_does_not_end_in_time_is_told_so_and_its_server_that_nobody_waits() {
     let mut world = World::limited(|limits| limits.drain = Duration::from_millis(50)).await;
     let id = world.session("2025-11-25").await;
     let mut calling = world.peer().await;
     calling.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
-    world.server.waits(1).await;
+    let mut streaming = world.peer().await;
+    streaming.send(&post("/mcp", &call(2, "files__slow")).with("Mcp-Session-Id", &id).text()).await;
+    assert!(streaming.event_after_head().await.contains("notifications/progress"));
+    let (mut older, page) = open(&world, "/sse").await;
+    world.ask(&post(&page, &initialize("2024-11-05"))).await;
+    older.event().await.unwrap();
+    world.ask(&post(&page, &call(3, "files__wait"))).await;
+    world.server.waits(3).await;
     world.stop();
-    assert!(calling.is_closed().await);
+    let told = [
+        calling.answer().await.body,
+        streaming.event().await.unwrap(),
+        older.event().await.unwrap(),
+    ];
+    for told in told {
+        assert!(told.contains(r#""code":"outcome_unknown","retryable":false"#), "{told}");
+    }
+    assert!(calling.is_closed().await && streaming.event().await.is_none());
+    assert_eq!(world.entry().await.outcome, Outcome::Abandoned);
     world.server.waits(0).await;
     world.ended().await;
 }

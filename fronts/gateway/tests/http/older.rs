@@ -4,7 +4,7 @@ use crate::peer::{Peer, ask, post};
 use crate::world::{World, call, initialize, member};
 
 /// Opens a stream; the address to post to.
-async fn open(world: &World, path: &str) -> (Peer, String) {
+pub(crate) async fn open(world: &World, path: &str) -> (Peer, String) {
     let mut peer = world.peer().await;
     peer.send(&ask("GET", path).with("Accept", "text/event-stream").text()).await;
     assert_eq!(peer.head().await.get("content-type"), Some("text/event-stream"));
