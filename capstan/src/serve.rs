@@ -134,10 +134,10 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
 }
 
 /// Serves clients until it is told to stop, or until the only one is gone.
-async fn run<'a>(
+async fn run(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
-    (stop, ready): (Stopping, Announce<'a>),
+    (stop, ready): (Stopping, Announce<'_>),
 ) -> Result<(), Failure> {
     let watched = watch(Arc::clone(&gateway));
     match bound {

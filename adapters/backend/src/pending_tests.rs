@@ -120,11 +120,14 @@ async fn a_question_puts_off_no_end_but_the_deadline() {
     assert!(ask(&pending).is_none(), "nobody is behind it");
 }
 
+/// Calls from the oldest on: party, person, and whether it waits for an answer.
+type Calls = &'static [(u64, u64, bool)];
+
 #[test]
 fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
     const WAITS: bool = true;
-    // Calls from the oldest on: party, person, whether it waits for an answer; and who is meant.
-    let table: [(&[(u64, u64, bool)], Option<usize>); 10] = [
+    // With which of them is meant.
+    let table: [(Calls, Option<usize>); 10] = [
         (&[], None),
         (&[(1, 1, false)], Some(0)),
         (&[(1, 1, false), (1, 1, false)], Some(1)),

@@ -20,6 +20,15 @@ use crate::settings::Terms;
 /// How often one call may ask for further input.
 const MAX_ROUNDS: usize = 10;
 
+/// What a modern client says of itself with each request. A legacy server has been told once who
+/// asks; one that knows both eras could take such a request for one of the other.
+const ERA: [&str; 4] = [
+    protocol::META_VERSION,
+    protocol::META_CAPABILITIES,
+    protocol::META_CLIENT,
+    protocol::META_LEVEL,
+];
+
 /// A server that is connected.
 pub(crate) struct Session {
     pub(crate) settings: Arc<Terms>,
@@ -131,12 +140,13 @@ impl Session {
 
     /// Asks for something that is no call of anybody, such as a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
-        let params = &without_token(params);
+        // To the server the token would be somebody else's, or nobody's.
+        let params = without_meta(params, &[protocol::META_PROGRESS]);
         let params = if self.modern {
-            let meta = self.modern_meta_over(params);
-            object::with_member(params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
+            let meta = self.modern_meta_over(&params);
+            object::with_member(&params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
         } else {
-            params.clone()
+            without_meta(&params, &ERA)
         };
         let id = self.connection.next_id();
         let limit = self.settings.timeout;
@@ -230,6 +240,7 @@ impl Session {
     ) -> Result<Json, CallError> {
         let broken = |_| self.broken("the params are not an object".to_owned());
         let progress = operator.wishes().progress;
+        let params = &if self.modern { params.clone() } else { without_meta(params, &ERA) };
         if !progress && !self.modern {
             return Ok(params.clone());
         }
@@ -288,15 +299,21 @@ pub(crate) fn failed(server: &ServerName, error: RequestError, may_run: MayRun) 
     }
 }
 
-/// Without the token by which a client knows its request: to the server it would be somebody
-/// else's, or nobody's.
-fn without_token(params: &Json) -> Json {
-    let meta = object::get(params, "_meta");
-    let bare = meta
-        .filter(|meta| object::get(meta, protocol::META_PROGRESS).is_some())
-        .and_then(|meta| object::without_member(&meta, protocol::META_PROGRESS).ok())
-        .and_then(|meta| object::with_member(params, "_meta", &meta).ok());
-    bare.unwrap_or_else(|| params.clone())
+/// The params without these members of their `_meta`, and without that if nothing is left of it.
+fn without_meta<const N: usize>(params: &Json, keys: &[&str; N]) -> Json {
+    let Some(meta) = object::get(params, "_meta") else { return params.clone() };
+    if object::peek(&meta, *keys).iter().all(Option::is_none) {
+        return params.clone();
+    }
+    let Ok(mut members) = object::members(&meta) else { return params.clone() };
+    members.retain(|(name, _)| !keys.contains(&name.as_str()));
+    let left: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    let bare = if left.is_empty() {
+        object::without_member(params, "_meta")
+    } else {
+        object::with_member(params, "_meta", &compose::object(&left))
+    };
+    bare.unwrap_or_else(|_| params.clone())
 }
 
 fn truth() -> Json {

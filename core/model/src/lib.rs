@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`name`] says what servers and tools are called, [`caller`] who asks,
 //! [`call`] what is asked, [`verdict`] what a rule can say about it, [`rate`] how calls are counted, [`server`] how a server is,
-//! [`error`] how a call can go wrong, [`secret`] what must never be shown, and [`credentials`] what
+//! [`error`] how a call can go wrong (`hint`: and what to do then), [`secret`] what must never be shown, and [`credentials`] what
 //! opens doors.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
@@ -14,6 +14,7 @@ pub mod verdict;
 pub mod rate;
 pub mod server;
 pub mod error;
+mod hint;
 pub mod secret;
 pub mod credentials;
 pub mod mask;

@@ -24,6 +24,9 @@ pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 /// `_meta` key of any request: where progress goes.
 pub const META_PROGRESS: &str = "progressToken";
 
+/// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
+pub const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
 /// JSON-RPC: the method is not known.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 

@@ -10,6 +10,9 @@ use capstan_wire::{Json, compose, object};
 use crate::revision::Revision;
 use crate::tasks::TASKS;
 
+/// What is done here for servers that can: their changes are told, their answers handed on.
+const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
+
 /// What a client says it can do, without what its revision has no words for: a server must not
 /// answer it with anything that it cannot take.
 pub(crate) fn of_client(revision: Revision, able: Json) -> Json {
@@ -23,6 +26,15 @@ pub(crate) fn of_client(revision: Revision, able: Json) -> Json {
     rest.unwrap_or_else(|_| Json::empty_object())
 }
 
+/// What one server can do. As long as nobody knows that, it may be anything.
+pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json {
+    let all = of_servers(revision, server.into_iter());
+    let Some(said) = server.and_then(|about| about.capabilities.as_ref()) else { return all };
+    OURS.into_iter()
+        .filter(|key| object::get(said, key).is_none())
+        .fold(all, |all, key| object::without_member(&all, key).unwrap_or(all))
+}
+
 /// What the servers can do, together, as far as a client of this revision can make use of it.
 pub(crate) fn of_servers<'a>(
     revision: Revision,
@@ -32,13 +44,8 @@ pub(crate) fn of_servers<'a>(
     let changes = compose::object(&[("listChanged", &yes)]);
     let resources = compose::object(&[("listChanged", &yes), ("subscribe", &yes)]);
     let empty = Json::empty_object();
-    let mut all: Vec<(String, Json)> = vec![
-        ("tools".to_owned(), changes.clone()),
-        ("prompts".to_owned(), changes),
-        ("resources".to_owned(), resources),
-        ("completions".to_owned(), empty.clone()),
-        ("logging".to_owned(), empty),
-    ];
+    let ways = [changes.clone(), changes, resources, empty.clone(), empty];
+    let mut all: Vec<(String, Json)> = OURS.map(ToOwned::to_owned).into_iter().zip(ways).collect();
     let ours = all.len();
     for about in servers {
         let theirs = about.capabilities.as_ref().and_then(|all| object::members(all).ok());
@@ -128,6 +135,23 @@ mod tests {
         }
         let odd = [("2025-06-18", legacy.as_str()), ("2025-11-25", r#"{"tasks":{"list":{}}}"#)];
         assert!(shown(Revision::V2025_11_25, &odd).is_empty());
+    }
+
+    #[test]
+    fn one_server_is_said_to_do_what_it_says_and_no_more() {
+        let of = |able: Option<&str>| {
+            let capabilities = able.map(|able| Json::parse(able.to_owned()).unwrap());
+            let about = Arc::new(About { capabilities, ..About::default() });
+            let shown = of_server(Revision::V2025_06_18, Some(&about));
+            let names = object::members(&shown).unwrap();
+            names.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of(Some(r#"{"logging":{},"tools":{}}"#)), "tools logging");
+        assert_eq!(of(Some(r#"{"experimental":{"x":{}}}"#)), "experimental");
+        assert_eq!(of(Some("{}")), "");
+        assert_eq!(of(None), OURS.join(" "));
+        let unknown = of_server(Revision::V2025_06_18, None);
+        assert_eq!(object::members(&unknown).unwrap().len(), OURS.len());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Part, Screened, Shape};
 use capstan_model::{CallError, ItemId, Kind, Target};
+use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::{Client, View};
@@ -14,7 +15,7 @@ use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
 use crate::identity::caller_in;
-use crate::operator::{ClientOperator, META_LEVEL};
+use crate::operator::ClientOperator;
 use crate::park::Parked;
 use crate::revision::Revision;
 use crate::seal::{BadState, State, digest};

@@ -1,7 +1,7 @@
 //! How a request fails, as its client is told.
 
 use capstan_hub::ports::Unanswered;
-use capstan_model::{CallError, Kind};
+use capstan_model::{CallError, ErrorCode, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use capstan_wire::{Json, compose, object};
 
@@ -50,12 +50,16 @@ impl Fault {
 
     /// There is no such item, or the caller may not know of it.
     pub(crate) fn no_such(kind: Kind, name: &str, revision: Revision) -> Self {
+        let class = compose::string(ErrorCode::NotFound.as_str());
         match kind {
-            Kind::Tool => Self::invalid(format!("Unknown tool: {name}")),
-            Kind::Prompt => Self::invalid(format!("Unknown prompt: {name}")),
+            Kind::Tool | Kind::Prompt => {
+                let message = format!("Unknown {}: {name}", kind.as_str());
+                Self::invalid(message).with_data(compose::object(&[("code", &class)]))
+            }
             Kind::Resource => {
                 let code = if revision.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-                let data = compose::object(&[("uri", &compose::string(name))]);
+                let uri = compose::string(name);
+                let data = compose::object(&[("uri", &uri), ("code", &class)]);
                 Self::new(code, "Resource not found").with_data(data)
             }
         }

@@ -9,6 +9,7 @@ use capstan_hub::ports::{Listener, Listing};
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
+use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, object};
 use tokio::sync::{Notify, watch};
 
@@ -25,7 +26,7 @@ use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
 use crate::names::Names;
-use crate::operator::{Around, META_LEVEL};
+use crate::operator::Around;
 use crate::park::Park;
 use crate::seal::{NoRandomness, Sealer};
 use crate::tasks::Tasks;

@@ -100,9 +100,7 @@ impl Gateway {
     /// The answer to `server/discover`.
     pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
-        let versions: Vec<Json> =
-            Revision::ALL.iter().map(|revision| compose::string(revision.as_str())).collect();
-        let versions = compose::array(&versions);
+        let versions = versions();
         let (kind, ttl, scope) =
             (compose::string("complete"), compose::number(0), compose::string("private"));
         let meta = server_meta();
@@ -127,7 +125,7 @@ impl Gateway {
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
                 Greeting {
-                    capabilities: able::of_servers(revision, about.iter()),
+                    capabilities: able::of_server(revision, about.as_ref()),
                     instructions: text.map(|text| compose::string(&text)),
                 }
             }
@@ -175,6 +173,12 @@ pub(crate) fn server_info() -> Json {
     compose::object(&[("name", &name), ("version", &version)])
 }
 
+/// The revisions that are spoken here; those before 2026-07-28 begin with `initialize`.
+fn versions() -> Json {
+    let versions = Revision::ALL.map(|revision| compose::string(revision.as_str()));
+    compose::array(&versions)
+}
+
 /// The `_meta` of our own results to modern clients.
 pub(crate) fn server_meta() -> Json {
     compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
@@ -193,9 +197,8 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
     let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
     let Some(revision) = revision else {
-        let supported = compose::array(&[compose::string(Revision::V2026_07_28.as_str())]);
         let data = compose::object(&[
-            ("supported", &supported),
+            ("supported", &versions()),
             ("requested", &compose::string(&version)),
         ]);
         let message = format!("protocol version `{version}` is not spoken here");

@@ -10,7 +10,7 @@ use capstan_hub::ports::{
     Wishes,
 };
 use capstan_hub::{Ground, Part};
-use capstan_wire::protocol::META_PROGRESS;
+use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
 use tokio::sync::oneshot;
@@ -24,9 +24,6 @@ use crate::revision::Revision;
 use crate::shares::person;
 use crate::tasks::Tasks;
 use crate::telling::{Teller, Untold};
-
-/// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
-pub(crate) const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// The client of one call.
 pub(crate) struct ClientOperator {

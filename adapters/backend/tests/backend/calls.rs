@@ -78,6 +78,29 @@ async fn the_metadata_of_the_caller_survives_and_only_ours_is_added() {
 }
 
 #[tokio::test]
+async fn what_a_modern_client_says_of_itself_is_not_for_a_legacy_server() {
+    let era = |key| format!(r#""io.modelcontextprotocol/{key}":"x""#);
+    let own =
+        ["protocolVersion", "clientInfo", "clientCapabilities", "logLevel"].map(era).join(",");
+    let table = [
+        (format!(r#"{{{own},"vendor/x":1.50}}"#), r#"{"vendor/x":1.50,"progressToken":"#),
+        (
+            format!(r#"{{"io.modelcontextprotocol/other":1,{own}}}"#),
+            r#"{"io.modelcontextprotocol/other":1,"#,
+        ),
+        (format!("{{{own}}}"), r#"{"progressToken":"#),
+    ];
+    for (meta, expected) in table {
+        let scene = Scene::new(&["--era", "legacy"]);
+        let params = format!(r#"{{"name":"echo","arguments":{{}},"_meta":{meta}}}"#);
+        scene.call_with("echo", &params).await.unwrap();
+        let sent = scene.received("tools/call").concat();
+        assert!(sent.contains(&format!(r#""_meta":{expected}"#)), "{sent}");
+        assert!(!sent.contains("protocolVersion") && !sent.contains("logLevel"), "{sent}");
+    }
+}
+
+#[tokio::test]
 async fn resources_and_prompts_are_answered_too() {
     for era in ["legacy", "modern"] {
         let scene = Scene::new(&["--era", era]);

@@ -66,12 +66,12 @@ async fn callers_of_a_server_that_dies_while_it_answers_know_it_soon() {
     for retry in ["", "retry: 1\n"] {
         let peer = broken(vec![primed(retry), Step::Hold], |_| Answer::status(500)).await;
         let scene = Scene::new(&peer);
-        let dies = async {
+        let death = async {
             peer.receives("tools/call", 1).await;
             peer.die();
             Instant::now()
         };
-        let (called, died) = tokio::join!(scene.call("do", json!({})), dies);
+        let (called, died) = tokio::join!(scene.call("do", json!({})), death);
         assert!(called.as_ref().is_err_and(|e| e.starts_with("outcome_unknown")), "{called:?}");
         assert!(died.elapsed() < Duration::from_secs(2), "{:?}", died.elapsed());
     }

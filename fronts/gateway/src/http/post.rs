@@ -41,7 +41,7 @@ pub(super) enum NoSession {
     Missing,
     #[error("there is no such session")]
     Unknown,
-    #[error("this `MCP-Protocol-Version` is not known here")]
+    #[error("this `MCP-Protocol-Version` is not known here; known are {}", Revision::ALL.map(Revision::as_str).join(", "))]
     Version,
 }
 

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use bytes::{Bytes, BytesMut};
 use futures::poll;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::StatusCode;
 use tokio::time;
 
@@ -32,6 +32,8 @@ const BOTH: &[u8] = b"application/json, text/event-stream";
 pub(super) enum Unread {
     #[error("the body must be `application/json`")]
     Kind,
+    #[error("the body must not be packed: `Content-Encoding` is not understood here")]
+    Packed,
     #[error("the body is too long")]
     TooLong,
     #[error("the body did not come in time")]
@@ -57,6 +59,9 @@ pub(super) async fn body(
 ) -> Result<Bytes, Unread> {
     if !is_json(headers) {
         return Err(Unread::Kind);
+    }
+    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(Unread::Packed);
     }
     if body.size_hint().lower() > u64::try_from(limits.body).unwrap_or(u64::MAX) {
         return Err(Unread::TooLong);
@@ -124,7 +129,7 @@ fn essence(kind: &str) -> &str {
 impl Unread {
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Self::Kind => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Kind | Self::Packed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Late => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,

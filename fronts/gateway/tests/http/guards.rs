@@ -70,6 +70,8 @@ async fn what_is_no_json_or_wants_another_kind_is_refused() {
     let cases = [
         (good.clone().with("Content-Type", "text/plain"), 415),
         (good.clone().without("Content-Type"), 415),
+        (good.clone().with("Content-Encoding", "gzip"), 415),
+        (good.clone().with("Content-Encoding", "identity"), 200),
         (good.clone().with("Accept", "text/html"), 406),
         (good.clone().with("Accept", "application/json"), 200),
         (good.clone().without("Accept"), 200),

@@ -1,0 +1,86 @@
+//! What the reader of an error can do about it.
+
+use crate::CallError;
+
+impl CallError {
+    /// What the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { kind, nearest, .. } => match nearest.as_slice() {
+                [] => Some(format!("`capstan {}s` lists what there is", kind.as_str())),
+                names => Some(format!("did you mean {}?", quoted_list(names))),
+            },
+            Self::Hidden { .. } => Some("only its server can mend that".to_owned()),
+            Self::InvalidArguments { item, .. } => {
+                Some(format!("`capstan tools {item}` shows what it takes"))
+            }
+            Self::Denied { item, .. } => {
+                Some(format!("`capstan why {item}` shows every rule that speaks of it"))
+            }
+            Self::NotApproved { item, rule, open } => {
+                Some(how_to_allow(item, rule, open.as_deref()))
+            }
+            Self::QuotaExceeded { .. } => {
+                Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
+            }
+            Self::RateExceeded { free_in, .. } => {
+                let seconds = free_in.as_millis().div_ceil(1000).max(1);
+                Some(format!("try again in {seconds}s, or change `rates` under `[tools]`"))
+            }
+            Self::Unrecordable { .. } | Self::Unrecorded { .. } => {
+                Some("make room for it, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
+            }
+            Self::Unreachable { server, .. } => {
+                Some(format!("`capstan doctor {server}` says more"))
+            }
+            Self::OutcomeUnknown { .. } | Self::Stopped => {
+                Some("look whether it took effect before you call it again".to_owned())
+            }
+            Self::TimedOut { server, .. } => {
+                Some(format!("raise `timeout` under `[servers.{server}]`"))
+            }
+            Self::AnswerTooLarge { .. } => {
+                Some("raise `max_answer` under `[screen]`, or ask for less".to_owned())
+            }
+            Self::Unauthorized { server, .. } => {
+                Some(format!("check `headers` under `[servers.{server}]`"))
+            }
+            Self::RateLimited { retry_after: Some(wait), .. } => {
+                Some(format!("try again in {wait:?}"))
+            }
+            Self::Status { server, status: 300..=499, .. } => {
+                Some(format!("check `url` under `[servers.{server}]`"))
+            }
+            Self::Refused { .. }
+            | Self::RateLimited { retry_after: None, .. }
+            | Self::Status { .. }
+            | Self::Server { .. }
+            | Self::Protocol { .. } => None,
+        }
+    }
+}
+
+/// What would let a call run that nobody said yes to.
+fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
+    // A rule that asks goes before one that allows.
+    let always = if let Some((server, _)) = rule.split_once(": a new tool") {
+        let server = server.trim_start_matches("servers.");
+        format!("to allow it without asking, approve it: `capstan pins {server} --approve`")
+    } else if rule.contains("ask:") {
+        format!("to allow `{item}` without asking, change the rule `{rule}`")
+    } else {
+        format!("to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`")
+    };
+    match open {
+        Some(id) => format!(
+            "the operator can still say yes to question `{id}` (`capstan approvals`), and then it \
+             runs when it is called again; {always}"
+        ),
+        None => always,
+    }
+}
+
+fn quoted_list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
