@@ -21,8 +21,9 @@ use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_model::{Caller, ServerName, ServerState};
-use futures::FutureExt;
 use futures::future::{Shared, join, join_all};
+use futures::{FutureExt, poll};
+use tokio::time::{sleep, timeout};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
@@ -39,10 +40,14 @@ const MIN_QUESTIONS: usize = 256;
 
 /// How long calls may take to end when we stop; what is left of ten seconds is for clients that are
 /// told that theirs did not, and for the servers.
-const DRAIN: Duration = Duration::from_secs(7);
+const DRAIN: Duration = Duration::from_secs(6);
 
-/// How long clients may take to hear that, where we are to stop at once.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long clients may take to hear that when we are to stop at once.
+const HURRY: Duration = Duration::from_millis(500);
+
+/// Whoever says it twice within this time has said it once: launchers hand on a Ctrl-C that we have
+/// heard ourselves.
+const ECHO: Duration = Duration::from_millis(300);
 
 /// How often it is looked how the servers are.
 const WATCH: Duration = Duration::from_secs(1);
@@ -122,15 +127,18 @@ pub(crate) async fn serve(
 /// Says what is waited for once it is time to stop; ends when whoever said so says it again.
 async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFuture<'static, ()>) {
     stopping.await;
-    let again = stop();
-    let calls = gateway.in_flight();
-    if calls > 0 {
-        let seconds = DRAIN.as_secs();
-        tracing::warn!(calls, seconds, "stopping once the calls under way end; again to stop now");
+    drop(timeout(ECHO, stop()).await);
+    let mut again = stop();
+    // Listened for before it is asked for.
+    if poll!(&mut again).is_pending() {
+        let calls = gateway.in_flight();
+        if calls > 0 {
+            tracing::warn!(calls, "stopping once the calls under way end; again to stop now");
+        }
+        again.await;
     }
-    again.await;
     gateway.give_up();
-    tokio::time::sleep(LAST_WORDS).await;
+    sleep(HURRY).await;
 }
 
 /// Serves clients until it is told to stop, or until the only one is gone.
@@ -317,7 +325,7 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
         }
         hub.pins.look_again().await;
         drop(hub);
-        tokio::time::sleep(WATCH).await;
+        sleep(WATCH).await;
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) struct Inbound {
     /// Questions that are worked on.
     questions: Arc<Questions>,
     warned: AtomicBool,
+    unclear: AtomicBool,
 }
 
 /// Questions that are worked on, by the ids that the server gave them.
@@ -90,6 +91,7 @@ impl Inbound {
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             questions: Arc::default(),
             warned: AtomicBool::new(false),
+            unclear: AtomicBool::new(false),
         }
     }
 
@@ -109,6 +111,16 @@ impl Inbound {
                 line = shown,
                 "it sends things that are no protocol messages; they are passed over"
             );
+        }
+    }
+
+    /// A question that could be for any of several clients is for none; the first is warned about.
+    fn ambiguous(&self, method: &str) {
+        let words = "it asks without saying for which of several clients; nobody is asked";
+        if self.unclear.swap(true, Ordering::Relaxed) {
+            debug!(method, "{words}");
+        } else {
+            warn!(method, "{words}");
         }
     }
 
@@ -187,12 +199,9 @@ impl Inbound {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let open = self.pending.ask(of, &params);
-        if open.is_none() && of.is_none() && self.pending.has_callers() {
-            // Roots are answered all the same, as the configuration says.
-            warn!(
-                method,
-                "it asks something and does not say for which of several clients; nobody is asked"
-            );
+        // Roots are answered all the same, as the configuration says.
+        if open.is_none() && of.is_none() && asking != Asking::Roots && self.pending.has_callers() {
+            self.ambiguous(method);
         }
         let (asked, out) = (self.asked.clone(), self.out.clone());
         let pending = Arc::clone(&self.pending);

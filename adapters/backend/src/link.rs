@@ -11,7 +11,7 @@ use futures::stream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::alive::Living;
@@ -27,8 +27,8 @@ use crate::web::{Web, WebError};
 /// Messages of ours that nobody waits for, on the way at the same time.
 const MAX_POSTS: usize = 16;
 
-/// How long those that are on the way when we end may take to arrive.
-const LAST_POSTS: Duration = Duration::from_secs(2);
+/// How long it may take when we end that what is on the way arrives, and that the server is told.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What a channel over HTTP is made of.
 pub(crate) struct Opening {
@@ -279,14 +279,15 @@ impl Minding {
             _ = self.stopped => true,
             () = self.watched.alive.closing() => true,
         };
+        let until = Instant::now() + FAREWELL;
         if is_ours {
             // Whoever ends while a call is on the way has just taken it back; that must arrive.
             drop(self.last);
-            drop(timeout(LAST_POSTS, self.sent).await);
+            drop(timeout_at(until, self.sent).await);
         }
         link.lose(Fault::Unreachable(STOPPED.to_owned()));
         if is_ours {
-            goodbye.await;
+            drop(timeout_at(until, goodbye).await);
         }
         drop(self.living);
     }

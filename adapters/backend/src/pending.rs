@@ -63,6 +63,13 @@ struct Waiter {
     _ends: Ends,
 }
 
+/// A call in flight of which somebody can be told and asked.
+struct Call<'a> {
+    id: u64,
+    waiter: &'a Waiter,
+    operator: &'a Arc<dyn Operator>,
+}
+
 // === impl Pending ===
 
 impl Pending {
@@ -102,15 +109,16 @@ impl Pending {
         task.or_else(|| self.operator(of))
     }
 
-    /// The operator of request `of`; without one, that of the youngest call in flight that can be
-    /// meant.
+    /// The operator of request `of`; without one, that of the youngest call in flight.
     ///
     /// Over stdio a server does not say which call its words belong to. When calls of several
-    /// parties are in flight they belong to nobody: none may see what is meant for another. A call
-    /// that waits for the answer to a question is not expected to say more, so that nobody who asks
-    /// and is never answered keeps other clients of the same person from being asked.
+    /// parties are in flight they belong to nobody: none may see what is meant for another.
     pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
-        self.meant(of).map(|(operator, _)| operator)
+        let map = self.map();
+        match of {
+            Some(id) => map.get(&id)?.operator.clone(),
+            None => youngest(Call::all(&map)).map(|call| Arc::clone(call.operator)),
+        }
     }
 
     /// Opens a question to that operator; one that belongs to a task, to whoever has that.
@@ -122,7 +130,13 @@ impl Pending {
             let waiting = self.ask_party(operator.party());
             return waiting.or_else(|| Some(Asking::open(operator, Arc::default())));
         }
-        let (operator, signs) = self.meant(of)?;
+        let map = self.map();
+        let waiter = match of {
+            Some(id) => map.get(&id)?,
+            None => asker(&map)?,
+        };
+        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        drop(map);
         Some(Asking::open(operator, signs))
     }
 
@@ -136,22 +150,6 @@ impl Pending {
         let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
         drop(map);
         Some(Asking::open(operator, signs))
-    }
-
-    fn meant(&self, of: Option<u64>) -> Option<(Arc<dyn Operator>, Arc<Signs>)> {
-        let both = |waiter: &Waiter| Some((waiter.operator.clone()?, Arc::clone(&waiter.signs)));
-        if let Some(id) = of {
-            return self.map().get(&id).and_then(both);
-        }
-        let map = self.map();
-        let calls = || map.iter().filter_map(|(id, w)| Some((id, w, w.operator.as_ref()?)));
-        let speaks = |waiter: &Waiter| !waiter.signs.is_asking();
-        let (_, meant, operator) = calls().max_by_key(|(id, waiter, _)| (speaks(waiter), **id))?;
-        let is_clear = calls().all(|(_, waiter, other)| {
-            other.party() == operator.party()
-                || (speaks(meant) && !speaks(waiter) && other.person() == operator.person())
-        });
-        if is_clear { both(meant) } else { None }
     }
 
     /// Whether calls are in flight of somebody who could be asked.
@@ -177,6 +175,43 @@ impl Pending {
     fn map(&self) -> MutexGuard<'_, Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+// === impl Call ===
+
+impl<'a> Call<'a> {
+    fn all(waiters: &'a Waiters) -> impl Iterator<Item = Self> + Clone {
+        waiters.iter().filter_map(|(id, waiter)| {
+            Some(Self { id: *id, waiter, operator: waiter.operator.as_ref()? })
+        })
+    }
+
+    /// Whether it waits for the answer to a question. Until then it is not expected to ask more.
+    fn has_asked(&self) -> bool {
+        self.waiter.signs.is_asking()
+    }
+}
+
+/// The youngest of these calls, where all are of one party.
+fn youngest<'a>(calls: impl Iterator<Item = Call<'a>> + Clone) -> Option<Call<'a>> {
+    let party = calls.clone().next()?.operator.party();
+    let is_one = calls.clone().all(|call| call.operator.party() == party);
+    if is_one { calls.max_by_key(|call| call.id) } else { None }
+}
+
+/// The call that a question belongs to for which nobody says so.
+///
+/// Who asks and is never answered must not keep other clients of the same person from being asked:
+/// where several parties have calls in flight, those that have asked already are left out.
+fn asker(waiters: &Waiters) -> Option<&Waiter> {
+    let calls = Call::all(waiters);
+    if let Some(call) = youngest(calls.clone()) {
+        return Some(call.waiter);
+    }
+    let asker = youngest(calls.clone().filter(|call| !call.has_asked()))?;
+    let person = asker.operator.person();
+    let is_theirs = |call: Call<'_>| call.operator.person() == person;
+    calls.filter(Call::has_asked).all(is_theirs).then_some(asker.waiter)
 }
 
 // === impl Spread ===

@@ -125,36 +125,37 @@ type Calls = &'static [(u64, u64, bool)];
 
 #[test]
 fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
-    const WAITS: bool = true;
-    // With which of them is meant.
-    let table: [(Calls, Option<usize>); 10] = [
-        (&[], None),
-        (&[(1, 1, false)], Some(0)),
-        (&[(1, 1, false), (1, 1, false)], Some(1)),
-        (&[(1, 1, false), (2, 1, false)], None),
-        // Whoever waits for an answer says nothing else.
-        (&[(1, 1, false), (1, 1, WAITS)], Some(0)),
-        (&[(1, 1, WAITS), (2, 1, false)], Some(1)),
-        (&[(1, 1, false), (2, 1, WAITS)], Some(0)),
-        (&[(1, 1, WAITS)], Some(0)),
-        (&[(1, 1, WAITS), (2, 1, WAITS)], None),
+    const ASKED: bool = true;
+    // With the one that is told, and the one that is asked.
+    let table: [(Calls, Option<usize>, Option<usize>); 11] = [
+        (&[], None, None),
+        (&[(1, 1, false)], Some(0), Some(0)),
+        (&[(1, 1, false), (1, 1, false)], Some(1), Some(1)),
+        (&[(1, 1, false), (1, 1, ASKED)], Some(1), Some(1)),
+        (&[(1, 1, ASKED)], Some(0), Some(0)),
+        (&[(1, 1, false), (2, 1, false)], None, None),
+        // Whoever has asked already is not expected to ask more, but may have more to say.
+        (&[(1, 1, ASKED), (2, 1, false)], None, Some(1)),
+        (&[(1, 1, false), (2, 1, ASKED)], None, Some(0)),
+        (&[(1, 1, ASKED), (2, 1, ASKED)], None, None),
+        (&[(1, 1, ASKED), (2, 1, false), (3, 1, false)], None, None),
         // But for that another person must not take a question of theirs.
-        (&[(1, 1, WAITS), (2, 2, false)], None),
+        (&[(1, 1, ASKED), (2, 2, false)], None, None),
     ];
-    for (calls, expected) in table {
+    for (calls, told, asked) in table {
         let pending = Pending::default();
         let mut held = Vec::new();
-        for (id, (party, person, waits)) in (0..).zip(calls) {
+        for (id, (party, person, has_asked)) in (0..).zip(calls) {
             let operator: Arc<dyn Operator> = Arc::new(Nobody { party: *party, person: *person });
             held.push((pending.add(id, Some(Arc::clone(&operator))), operator));
-            let signs = Arc::clone(&pending.map()[&id].signs);
-            if *waits {
-                signs.ask();
+            if *has_asked {
+                pending.map()[&id].signs.ask();
             }
         }
-        let meant = pending.operator(None);
-        let at = meant.map(|meant| held.iter().position(|(_, o)| Arc::ptr_eq(o, &meant)).unwrap());
-        assert_eq!(at, expected, "{calls:?}");
+        let at = |meant: &Arc<dyn Operator>| held.iter().position(|(_, o)| Arc::ptr_eq(o, meant));
+        assert_eq!(pending.operator(None).map(|meant| at(&meant).unwrap()), told, "{calls:?}");
+        let asking = ask(&pending);
+        assert_eq!(asking.map(|asking| at(&asking.operator).unwrap()), asked, "{calls:?}");
         assert_eq!(pending.has_callers(), !calls.is_empty());
     }
 }

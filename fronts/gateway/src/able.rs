@@ -30,8 +30,11 @@ pub(crate) fn of_client(revision: Revision, able: Json) -> Json {
 pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json {
     let all = of_servers(revision, server.into_iter());
     let Some(said) = server.and_then(|about| about.capabilities.as_ref()) else { return all };
+    // The oldest revision has completion, and no word for it.
+    let is_oldest = server.is_some_and(|about| about.protocol == Revision::V2024_11_05.as_str());
+    let has = |key: &str| object::get(said, key).is_some() || (is_oldest && key == "completions");
     OURS.into_iter()
-        .filter(|key| object::get(said, key).is_none())
+        .filter(|key| !has(key))
         .fold(all, |all, key| object::without_member(&all, key).unwrap_or(all))
 }
 
@@ -139,14 +142,17 @@ mod tests {
 
     #[test]
     fn one_server_is_said_to_do_what_it_says_and_no_more() {
-        let of = |able: Option<&str>| {
+        let of_old = |able: Option<&str>, protocol: &str| {
             let capabilities = able.map(|able| Json::parse(able.to_owned()).unwrap());
-            let about = Arc::new(About { capabilities, ..About::default() });
+            let protocol = protocol.to_owned();
+            let about = Arc::new(About { protocol, capabilities, ..About::default() });
             let shown = of_server(Revision::V2025_06_18, Some(&about));
             let names = object::members(&shown).unwrap();
             names.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
         };
+        let of = |able| of_old(able, "2025-06-18");
         assert_eq!(of(Some(r#"{"logging":{},"tools":{}}"#)), "tools logging");
+        assert_eq!(of_old(Some(r#"{"tools":{}}"#), "2024-11-05"), "tools completions");
         assert_eq!(of(Some(r#"{"experimental":{"x":{}}}"#)), "experimental");
         assert_eq!(of(Some("{}")), "");
         assert_eq!(of(None), OURS.join(" "));

@@ -10,7 +10,7 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::{Client, View};
 use crate::coming::{Coming, INPUT_REQUIRED, input_required};
-use crate::delivering::{self, Done, Form, Words, modern};
+use crate::delivering::{self, Delivering, Done, Form, Words, modern};
 use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::gateway::Gateway;
@@ -168,12 +168,31 @@ impl Way {
         let mut params = self.params_for_server();
         // The road puts another name into large params; nobody needs both, nor a part of them.
         self.params = Json::empty_object();
-        let mut span = self.span(&params);
+        let span = self.span(&params);
         if let Some(context) = span.as_ref().and_then(|span| span.context()) {
             params = context.put(&params);
         }
         let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
-        let mut call = Call { caller, target: self.target(), params, part: self.part };
+        let call = Call { caller, target: self.target(), params, part: self.part };
+        let walked = tokio::select! {
+            biased;
+            walked = self.walk(call, span, &operator) => walked,
+            () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
+        };
+        match walked {
+            Ok(coming) => Ok(Done::Coming(Box::new(coming))),
+            Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
+            Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
+        }
+    }
+
+    /// Takes a call down the road; an answer that has come as a whole is no error.
+    async fn walk(
+        &self,
+        mut call: Call,
+        mut span: Option<Box<dyn Span>>,
+        operator: &Arc<ClientOperator>,
+    ) -> Result<Delivering, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
         // Written down from the first look for it: who tries what is not there leaves a trace too.
         let is_searched = self.client.view == View::All && self.kind == Kind::Resource;
@@ -187,7 +206,7 @@ impl Way {
                 if let Some(search) = search {
                     drop(search.end(Err(unknown.clone())).await);
                 }
-                return self.fail(&unknown, &operator).map(Done::Payload);
+                return Err(Err(unknown));
             };
             call.target = Target::exact(self.kind, ItemId { server, item });
         }
@@ -198,27 +217,13 @@ impl Way {
         }
         let session = Arc::clone(&self.client.session);
         let counted = self.gateway.metrics.begin();
-        let person = Arc::<ClientOperator>::clone(&operator);
-        let delivering = async {
-            match search {
-                Some(search) => search.deliver(&session, call, person).await,
-                None => hub.deliver(&session, call, person).await,
-            }
-        };
-        let delivered = tokio::select! {
-            biased;
-            delivered = delivering => delivered,
-            () = self.gateway.over.notified() => {
-                end(span, || Ending::failed(&CallError::Stopped));
-                return self.fail(&CallError::Stopped, &operator).map(Done::Payload);
-            }
+        let person = Arc::<ClientOperator>::clone(operator);
+        let delivered = match search {
+            Some(search) => search.deliver(&session, call, person).await,
+            None => hub.deliver(&session, call, person).await,
         };
         let words = if self.call.is_some() { Words::Modern } else { Words::Legacy };
-        match delivering::begin(delivered, (self.kind, words), counted, span, &hub).await {
-            Ok(coming) => Ok(Done::Coming(Box::new(coming))),
-            Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
-            Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
-        }
+        delivering::begin(delivered, (self.kind, words), counted, span, &hub).await
     }
 
     /// Somebody may be watching.

@@ -29,8 +29,6 @@ pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 pub struct Client {
     /// Tells clients apart.
     pub(crate) number: u64,
-    /// The same, but one for all requests of a client that comes without a session.
-    pub(crate) party: u64,
     pub(crate) revision: Revision,
     pub(crate) view: View,
     pub(crate) caller: Arc<Caller>,
@@ -109,13 +107,11 @@ impl Party {
 
 impl Client {
     pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
-        let Party { caller, view, number, counted, session: own } = party;
+        let Party { caller, view, number, counted, .. } = party;
         let peer = Peer::counted(&caller, counted);
         let able = able::of_client(revision, able);
-        let is_told_apart = own.is_none() && counted == Counted::Alone && caller.client.is_some();
         Self {
             number,
-            party: if is_told_apart { peer.name() } else { number },
             revision,
             view,
             caller,

@@ -1,7 +1,7 @@
 //! Takes requests and hands each to its method.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Kind, ServerName};
 use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, object};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::batch::cancelled;
 use crate::call;
@@ -19,6 +19,7 @@ use crate::changes::Changes;
 use crate::client::{Client, Level, Party, View};
 use crate::conversations::Conversations;
 use crate::delivering::Form;
+use crate::ending::Over;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
 use crate::fault::Fault;
@@ -58,7 +59,9 @@ pub struct Gateway {
     pub(crate) stopped: watch::Receiver<bool>,
     pub(crate) stop: watch::Sender<bool>,
     /// Wakes up the calls that are given up at the end.
-    pub(crate) over: Notify,
+    pub(crate) over: Over,
+    /// Whether nobody is let in but from this machine.
+    pub(crate) own: AtomicBool,
     conversations: Conversations,
     pub(crate) names: Names,
     /// States that clients carry: the number of the next, and those that came back.
@@ -103,7 +106,8 @@ impl Gateway {
             tracer,
             stopped,
             stop,
-            over: Notify::new(),
+            over: Over::default(),
+            own: AtomicBool::new(false),
             conversations: Conversations::default(),
             names: Names::default(),
             states: AtomicU64::new(1),
@@ -328,7 +332,8 @@ impl Gateway {
     pub(crate) fn around(&self) -> Around {
         let hub = self.hub();
         let (patience, servers) = (hub.limits.question_wait, hub.backends.len());
-        Around { patience, servers, tasks: Arc::clone(&self.tasks) }
+        let own = self.own.load(Ordering::Relaxed);
+        Around { patience, own, servers, tasks: Arc::clone(&self.tasks) }
     }
 
     pub(crate) fn now(&self) -> Duration {

@@ -201,7 +201,10 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
             ("supported", &versions()),
             ("requested", &compose::string(&version)),
         ]);
-        let message = format!("protocol version `{version}` is not spoken here");
+        let message = format!(
+            "protocol version `{version}` is not spoken in this form; those before 2026-07-28 \
+             begin with `initialize`"
+        );
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
     Ok((revision, able, info))

@@ -20,10 +20,14 @@ use crate::approve;
 use crate::client::{Client, Level};
 use crate::delivering::Form;
 use crate::fault::INTERNAL;
+use crate::names::Place;
 use crate::revision::Revision;
-use crate::shares::person;
+use crate::sign::{for_legacy, without_id};
 use crate::tasks::Tasks;
 use crate::telling::{Teller, Untold};
+
+/// The person at this machine; no client has that number.
+const OWN: u64 = 0;
 
 /// The client of one call.
 pub(crate) struct ClientOperator {
@@ -43,6 +47,8 @@ pub(crate) struct ClientOperator {
 pub(crate) struct Around {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
+    /// Whether nobody is let in but from this machine.
+    pub(crate) own: bool,
     /// How many servers there are.
     pub(crate) servers: usize,
     /// The tasks that clients know.
@@ -315,11 +321,15 @@ impl Operator for ClientOperator {
     }
 
     fn party(&self) -> u64 {
-        self.client.party
+        self.client.number
     }
 
     fn person(&self) -> u64 {
-        person(&self.client.caller)
+        // Who comes from this machine is whoever works at it, unless it is a door for others.
+        match self.client.caller.from {
+            Some(from) if self.around.own && Place::of(from).is_here() => OWN,
+            Some(_) | None => self.client.number,
+        }
     }
 
     fn peer(&self) -> u64 {
@@ -372,24 +382,4 @@ impl Drop for Put<'_> {
 
 fn gone() -> Unanswered {
     Unanswered { code: INTERNAL, message: "the client is gone".to_owned() }
-}
-
-/// Modern questions have no ids of their own.
-fn without_id(params: Json) -> Json {
-    match object::get(&params, "elicitationId") {
-        Some(_) => object::without_member(&params, "elicitationId").unwrap_or(params),
-        None => params,
-    }
-}
-
-/// 2025-11-25 wants an id for a visit, which modern servers no longer give.
-fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
-    let is_visit = asking == Asking::Elicit
-        && object::get_string(&params, "mode").as_deref() == Some("url")
-        && object::get(&params, "elicitationId").is_none();
-    if !is_visit {
-        return params;
-    }
-    let own = compose::string(&format!("capstan-{id}"));
-    object::with_member(&params, "elicitationId", &own).unwrap_or(params)
 }

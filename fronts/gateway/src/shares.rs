@@ -62,11 +62,6 @@ impl Peer {
         Self { name, place: Some((hash(place), at)) }
     }
 
-    /// Tells it apart from others by who it is, what it calls itself and where it comes from.
-    pub(crate) fn name(self) -> u64 {
-        self.name
-    }
-
     /// Under which its open questions are counted. Clients of this machine count by name; of others
     /// nobody knows how many there are behind one address.
     pub(crate) fn number(self) -> u64 {
@@ -80,11 +75,6 @@ impl Peer {
     fn counts(self) -> impl Iterator<Item = u64> {
         [ALL, self.name].into_iter().chain(self.place.map(|(place, _)| place))
     }
-}
-
-/// Tells people apart: by who they are, and where that is not asked, by where they come from.
-pub(crate) fn person(caller: &Caller) -> u64 {
-    hash((&caller.subject, caller.from.map(Place::of)))
 }
 
 /// The name without a version, of which there may be as many as one likes.

@@ -1,4 +1,5 @@
-//! Questions are signed with the name of the server that asks: none may pose as another.
+//! How a question is put: signed with the name of the server that asks, so that none may pose as another,
+//! and in the words of the client's revision.
 
 use capstan_hub::ports::Asking;
 use capstan_model::ServerName;
@@ -43,4 +44,24 @@ impl ClientOperator {
         let all = object::with_member(result, "inputRequests", &compose::object(&signed));
         all.unwrap_or_else(|_| result.clone())
     }
+}
+
+/// Modern questions have no ids of their own.
+pub(crate) fn without_id(params: Json) -> Json {
+    match object::get(&params, "elicitationId") {
+        Some(_) => object::without_member(&params, "elicitationId").unwrap_or(params),
+        None => params,
+    }
+}
+
+/// 2025-11-25 wants an id for a visit, which modern servers no longer give.
+pub(crate) fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
+    let is_visit = asking == Asking::Elicit
+        && object::get_string(&params, "mode").as_deref() == Some("url")
+        && object::get(&params, "elicitationId").is_none();
+    if !is_visit {
+        return params;
+    }
+    let own = compose::string(&format!("capstan-{id}"));
+    object::with_member(&params, "elicitationId", &own).unwrap_or(params)
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use capstan_model::Caller;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
 use crate::Gateway;
 use crate::ending::LAST_WORDS;
@@ -86,7 +87,8 @@ async fn carry(
             }
             late = ending(&mut end) => match late {
                 Late::Drained => {}
-                Late::TimeIsUp => return Ok(()),
+                Late::TimeIsUp => gateway.give_up(),
+                Late::Over => return Ok(()),
             },
             // No more is made than a client reads.
             event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
@@ -109,20 +111,23 @@ struct End<'a> {
     drain: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     limit: Pin<Box<tokio::time::Sleep>>,
     drained: bool,
+    given_up: bool,
 }
 
 /// What happens while we end.
 enum Late {
     Drained,
     TimeIsUp,
+    /// Clients have had their time to hear that, too.
+    Over,
 }
 
 // === impl End ===
 
 impl<'a> End<'a> {
     fn new(gateway: &'a Gateway, time: Duration) -> Self {
-        let limit = Box::pin(tokio::time::sleep(time + LAST_WORDS));
-        Self { drain: Box::pin(gateway.drain(time)), limit, drained: false }
+        let limit = Box::pin(tokio::time::sleep(time));
+        Self { drain: Box::pin(gateway.drain()), limit, drained: false, given_up: false }
     }
 }
 
@@ -133,7 +138,13 @@ async fn ending(end: &mut Option<End<'_>>) -> Late {
             end.drained = true;
             Late::Drained
         }
-        () = &mut end.limit => Late::TimeIsUp,
+        () = &mut end.limit => {
+            if std::mem::replace(&mut end.given_up, true) {
+                return Late::Over;
+            }
+            end.limit.as_mut().reset(Instant::now() + LAST_WORDS);
+            Late::TimeIsUp
+        }
     }
 }
 

@@ -47,9 +47,6 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Headers that a request has room for from the start; few have more.
 const ROOM: usize = 12;
 
-/// How long the end of a session may take to be told.
-const GOODBYE: Duration = Duration::from_secs(2);
-
 /// How long a server may take to say that it will tell of changes, before we go on without it.
 const ACKNOWLEDGED: Duration = Duration::from_secs(1);
 
@@ -373,6 +370,6 @@ impl Http {
         let to = self.link.web.target.clone();
         let order = Order { method: Method::DELETE, to, headers, body: Pieces::default() };
         // Whatever it says: we are gone.
-        drop(timeout(GOODBYE, self.link.web.send(order)).await);
+        drop(self.link.web.send(order).await);
     }
 }

@@ -27,8 +27,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How often in a row a stream is taken up again without a single event on it.
 const MAX_RESUMPTIONS: u32 = 5;
 
-/// The wait before a stream is taken up again, where the server does not say. The first time there is
-/// none: whoever was only cut off is there.
+/// The wait before a stream is taken up again, where the server does not say. The first time of a
+/// request there is none: whoever was only cut off is there.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
 /// How often in a row it is tried to reach a server that is not there, and the wait between two tries.
@@ -68,7 +68,7 @@ impl Http {
         id: u64,
         mut events: Events,
     ) -> Result<(), RequestError> {
-        let (mut mark, mut silent) = (Mark::default(), 0);
+        let (mut mark, mut silent, mut first) = (Mark::default(), 0, true);
         loop {
             let reason = match events.next().await {
                 Ok(Some(event)) => {
@@ -88,28 +88,30 @@ impl Http {
                 }
             };
             mark.note(&events);
-            events = match self.resume(&mark, &mut silent).await {
+            let wait = if first { mark.retry().unwrap_or_default() } else { mark.wait() };
+            first = false;
+            events = match self.resume(&mark, &mut silent, wait).await {
                 Some(events) => events,
                 None => return Err(RequestError::Gone(reason)),
             };
         }
     }
 
-    /// Takes a stream up again that broke off, after so many times in a row without an event on it;
-    /// `None` when that cannot be.
-    async fn resume(&self, mark: &Mark, silent: &mut u32) -> Option<Events> {
+    /// Takes a stream up again that broke off, after this wait and so many times in a row without an
+    /// event on it; `None` when that cannot be.
+    async fn resume(&self, mark: &Mark, silent: &mut u32, mut wait: Duration) -> Option<Events> {
         if mark.id.is_none() || self.is_modern() {
             return None;
         }
         let mut absent = 0;
         while *silent < MAX_RESUMPTIONS && absent < MAX_ABSENT {
-            sleep(if absent > 0 { ABSENT_RETRY } else { mark.wait_after(*silent) }).await;
+            sleep(wait).await;
             *silent += 1;
             match self.take_up(mark).await {
                 Ok(events) => return Some(events),
                 Err(Closed::ForGood) => return None,
-                Err(Closed::ForNow) => absent = 0,
-                Err(Closed::Absent) => absent += 1,
+                Err(Closed::ForNow) => (absent, wait) = (0, mark.wait()),
+                Err(Closed::Absent) => (absent, wait) = (absent + 1, ABSENT_RETRY),
             }
         }
         None
@@ -256,11 +258,11 @@ impl Mark {
     }
 
     fn wait(&self) -> Duration {
-        self.retry.unwrap_or(DEFAULT_RETRY).min(MAX_RETRY)
+        self.retry().unwrap_or(DEFAULT_RETRY)
     }
 
-    /// The wait after so many tries in a row without an event.
-    fn wait_after(&self, tries: u32) -> Duration {
-        if tries == 0 && self.retry.is_none() { Duration::ZERO } else { self.wait() }
+    /// The wait that the server asks for.
+    fn retry(&self) -> Option<Duration> {
+        self.retry.map(|retry| retry.min(MAX_RETRY))
     }
 }

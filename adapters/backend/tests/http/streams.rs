@@ -63,18 +63,28 @@ async fn a_stream_that_is_cut_is_taken_up_at_once_where_the_server_does_not_say_
 
 #[tokio::test]
 async fn callers_of_a_server_that_dies_while_it_answers_know_it_soon() {
-    for retry in ["", "retry: 1\n"] {
-        let peer = broken(vec![primed(retry), Step::Hold], |_| Answer::status(500)).await;
-        let scene = Scene::new(&peer);
-        let death = async {
-            peer.receives("tools/call", 1).await;
-            peer.die();
-            Instant::now()
-        };
-        let (called, died) = tokio::join!(scene.call("do", json!({})), death);
-        assert!(called.as_ref().is_err_and(|e| e.starts_with("outcome_unknown")), "{called:?}");
-        assert!(died.elapsed() < Duration::from_secs(2), "{:?}", died.elapsed());
-    }
+    let peer = broken(vec![primed(""), Step::Hold], |_| Answer::status(500)).await;
+    let scene = Scene::new(&peer);
+    let death = async {
+        peer.receives("tools/call", 1).await;
+        peer.die();
+        Instant::now()
+    };
+    let (called, died) = tokio::join!(scene.call("do", json!({})), death);
+    assert!(called.as_ref().is_err_and(|e| e.starts_with("outcome_unknown")), "{called:?}");
+    assert!(died.elapsed() < Duration::from_secs(2), "{:?}", died.elapsed());
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_behind_every_event_is_not_taken_up_without_a_wait() {
+    let event =
+        || Step::Send("id: e1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n".to_owned());
+    let peer = broken(vec![event(), Step::Cut], move |_| Answer::events(vec![event()])).await;
+    let url = format!("{}/mcp", peer.origin);
+    let scene = Scene::of(HttpSettings { timeout: Duration::from_millis(1500), ..settings(&url) });
+    scene.call("do", json!({})).await.unwrap_err();
+    let resumed = peer.of("GET").iter().filter(|s| s.header("last-event-id").is_some()).count();
+    assert!((1..=3).contains(&resumed), "{resumed}");
 }
 
 #[tokio::test]

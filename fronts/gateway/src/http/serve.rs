@@ -57,6 +57,7 @@ pub(super) struct Busy(Arc<Pulse>);
 pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
     let Bound { listener, address, tls, settings } = bound;
     let limits = settings.limits;
+    gateway.own.store(settings.allowed_hosts.is_empty(), Ordering::Relaxed);
     let face = Arc::new(Face::new(Arc::clone(&gateway), address, &settings));
     let (stopping, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -92,12 +93,16 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     face.end_streams();
     stopping.send_replace(());
     let ended = async {
-        gateway.drain(limits.drain).await;
+        gateway.drain().await;
         while connections.join_next().await.is_some() {}
     };
-    if time::timeout(limits.drain + LAST_WORDS, ended).await.is_err() {
-        tracing::warn!(connections = connections.len(), "connections are cut");
-        connections.shutdown().await;
+    if time::timeout(limits.drain, ended).await.is_err() {
+        gateway.give_up();
+        let told = async { while connections.join_next().await.is_some() {} };
+        if time::timeout(LAST_WORDS, told).await.is_err() {
+            tracing::warn!(connections = connections.len(), "connections are cut");
+            connections.shutdown().await;
+        }
     }
     face.end();
 }

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use bytes::{Bytes, BytesMut};
 use futures::poll;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::StatusCode;
 use tokio::time;
 
@@ -60,7 +60,8 @@ pub(super) async fn body(
     if !is_json(headers) {
         return Err(Unread::Kind);
     }
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
         return Err(Unread::Packed);
     }
     if body.size_hint().lower() > u64::try_from(limits.body).unwrap_or(u64::MAX) {
