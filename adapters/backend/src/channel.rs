@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_hub::Flow;
 use capstan_hub::ports::{BoxFuture, Item, Operator};
-use capstan_wire::{Json, Reply};
+use capstan_wire::{EnvelopeError, Json, Reply};
 use futures::FutureExt;
 
 use crate::fault::Fault;
@@ -89,6 +89,14 @@ pub(crate) enum RequestError {
     TimedOut(Duration),
     /// Something else than a reply came back.
     Refused(Fault),
+}
+
+// === impl RequestError ===
+
+impl RequestError {
+    pub(crate) fn garbled(problem: &EnvelopeError) -> Self {
+        Self::Refused(Fault::NotMcp(format!("a reply that is none: {problem}")))
+    }
 }
 
 // === impl Said ===

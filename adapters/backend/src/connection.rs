@@ -159,6 +159,7 @@ impl Connection {
             Ok(reply) => Ok(reply),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.wait_gone().await)),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
+            Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use capstan_hub::ports::{Ask, Asking, Listener, Listing, Notice, Operator, Unanswered};
 use capstan_model::ServerName;
-use capstan_wire::{Json, RequestId, compose, object, protocol};
+use capstan_wire::{EnvelopeError, Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -18,8 +18,9 @@ use crate::mask::{Masker, visible};
 use crate::pending::Pending;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
-/// Questions of one server that are worked on at the same time; more are declined.
-const MAX_QUESTIONS: usize = 32;
+/// Questions of one server that are worked on at the same time; more are declined. As many as the hub
+/// has open in all, of which each peer has its share.
+const MAX_QUESTIONS: usize = 256;
 
 /// Longest piece of a line that is no protocol message, when it is shown.
 const MAX_SHOWN: usize = 200;
@@ -99,8 +100,12 @@ impl Inbound {
         debug!(target: "capstan::wire", server = %self.server, "← {}", self.masker.mask_message(line));
     }
 
-    /// A line that is no message: tolerated, shown, and the first one warned about.
-    pub(crate) fn not_protocol(&self, line: &Bytes) {
+    /// A line that is no message: tolerated, shown, and the first one warned about. If it was meant as
+    /// a reply, whoever waits for that is told.
+    pub(crate) fn not_protocol(&self, line: &Bytes, problem: EnvelopeError) {
+        if let Some(id) = replied(line) {
+            self.pending.garble(id, problem);
+        }
         let piece = line.get(..MAX_LOOKED_AT).unwrap_or(line);
         let mut shown = visible(&self.masker.mask(&String::from_utf8_lossy(piece)));
         shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
@@ -194,6 +199,7 @@ impl Inbound {
         };
         // Answered here, so that there are never more tasks than places.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            warn!(limit = MAX_QUESTIONS, "it asks too much at once; a question is declined");
             self.out.send(reply(&id, Unanswered::declined(asking))).await;
             return;
         };
@@ -245,6 +251,14 @@ impl Inbound {
             question.abort();
         }
     }
+}
+
+/// The request that a line which is no message was meant to be the reply to.
+fn replied(line: &Bytes) -> Option<u64> {
+    let line = String::from_utf8_lossy(line.get(..MAX_LOOKED_AT).unwrap_or(line));
+    let members: serde_json::Value = serde_json::from_str(&line).ok()?;
+    let is_reply = members.get("result").or_else(|| members.get("error")).is_some();
+    members.get("id").filter(|_| is_reply)?.as_u64()
 }
 
 fn lock(questions: &Questions) -> MutexGuard<'_, HashMap<RequestId, AbortHandle>> {

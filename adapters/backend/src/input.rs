@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ports::{Asking, Operator, Unanswered};
+use capstan_hub::ports::{Asking, Operator, Reply as Answer, Unanswered};
 use capstan_model::CallError;
+use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 use futures::future::try_join_all;
 
@@ -80,9 +81,18 @@ impl Session {
             return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
         };
         let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
-        let answer = self.asked.answer(asking, params, Some(&**operator)).await;
-        answer.map_err(|Unanswered { message, .. }| {
-            self.broken(format!("it asks for `{method}`, which got no answer: {message}"))
-        })
+        match self.asked.answer(asking, params, Some(&**operator)).await {
+            Ok(answer) => Ok(answer),
+            Err(Unanswered { code: METHOD_NOT_FOUND, message }) => {
+                Err(self.broken(format!("it asks for `{method}`, which got no answer: {message}")))
+            }
+            // Whoever was asked to fill in a form and did something else has closed it.
+            Err(_) if asking == Asking::Elicit => Ok(Answer::Cancel.to_json()),
+            Err(Unanswered { code, message }) => {
+                let message = format!("`{method}` got no answer: {message}");
+                let server = self.settings.name.clone();
+                Err(CallError::Server { server, code, message, whole: None })
+            }
+        }
     }
 }

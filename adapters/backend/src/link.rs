@@ -220,6 +220,7 @@ impl Link {
             Ok(reply) => Ok(Said::Reply(reply)),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.why_gone())),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
+            Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
         }
     }
 

@@ -262,10 +262,12 @@ async fn take_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
         Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
         Ok(Message::Notification { method, params }) => {
             inbound.notification(&method, params.as_ref(), of);
+            // Whoever was told gets to hear it before there is more.
+            tokio::task::yield_now().await;
         }
         Ok(Message::Request { id, method, params }) => {
             inbound.request(id, &method, params, of).await;
         }
-        Err(_) => inbound.not_protocol(line),
+        Err(problem) => inbound.not_protocol(line, problem),
     }
 }

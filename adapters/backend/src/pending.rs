@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
-use capstan_wire::{Json, Reply};
+use capstan_wire::{EnvelopeError, Json, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ struct Spread(u64);
 /// The waiting side of one request.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    reply: oneshot::Receiver<Reply>,
+    reply: oneshot::Receiver<Result<Reply, EnvelopeError>>,
     signs: Arc<Signs>,
 }
 
@@ -47,16 +47,18 @@ pub(crate) struct Asking {
 }
 
 /// Why waiting ended without a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum NoReply {
     /// There will be none.
     Gone,
     /// It did not come in time.
     Late,
+    /// What came is none.
+    Garbled(EnvelopeError),
 }
 
 struct Waiter {
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<Result<Reply, EnvelopeError>>,
     operator: Option<Arc<dyn Operator>>,
     signs: Arc<Signs>,
     /// Dropped when nobody waits any more, for whatever reason.
@@ -90,7 +92,15 @@ impl Pending {
                 self.started.note(id, operator, &reply);
             }
             // The waiter may have gone away between the two lines.
-            drop(waiter.reply.send(reply));
+            drop(waiter.reply.send(Ok(reply)));
+        }
+    }
+
+    /// What came for this request is no reply.
+    pub(crate) fn garble(&self, id: u64, problem: EnvelopeError) {
+        let waiter = self.map().remove(&id);
+        if let Some(waiter) = waiter {
+            drop(waiter.reply.send(Err(problem)));
         }
     }
 
@@ -248,7 +258,9 @@ impl Waiting {
             let late = tokio::time::sleep_until(deadline);
             tokio::select! {
                 biased;
-                reply = &mut self.reply => return reply.map_err(|_| NoReply::Gone),
+                reply = &mut self.reply => {
+                    return reply.map_err(|_| NoReply::Gone)?.map_err(NoReply::Garbled);
+                }
                 () = poll_fn(|cx| self.signs.poll_changed(cx)) => {}
                 () = late, if paused.is_none() => return Err(NoReply::Late),
             }

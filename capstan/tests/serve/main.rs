@@ -9,6 +9,7 @@ mod stage;
 mod stdio;
 mod streams;
 mod peer;
+mod progress;
 mod questions;
 mod pins;
 mod http;

@@ -28,6 +28,16 @@ fn a_question_that_nobody_answers_does_not_keep_others_at_this_machine_from_bein
 }
 
 #[test]
+fn one_client_that_never_comes_back_takes_no_more_than_its_share() {
+    let world = with(&format!("{ALL}{}", fixture("f", &["--era", "legacy"])));
+    let (_gateway, address) = Gateway::listening(&world, "");
+    let asked = |client: &str| elicit(&address, client)["resultType"] == "input_required";
+    let of_one = (0..70).filter(|_| asked("editor")).count();
+    assert_eq!(of_one, 64);
+    assert!(asked("chat"));
+}
+
+#[test]
 fn where_others_are_let_in_a_question_that_may_be_anothers_is_declined_and_told_of() {
     let hosts = "[gateway]\nallowed_hosts = [\"mcp.example.com\"]\n\n";
     let world = with(&format!("{ALL}{hosts}{}", fixture("f", &["--era", "legacy"])));

@@ -11,6 +11,9 @@ const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
 const KEY_MARK: &str = "PRIVATE KEY-----";
 
+/// Words that stand before what is to be hidden, where a header is quoted.
+const SCHEMES: [&str; 2] = ["bearer", "basic"];
+
 /// What a word is hidden by.
 type IsToken = fn(&str) -> bool;
 
@@ -52,6 +55,8 @@ pub fn mask_prose(text: &str) -> Cow<'_, str> {
 fn words_into(shown: &mut String, text: &str) {
     let parts = |c: char| c.is_whitespace() || "\"'`,;()<>[]{}|".contains(c);
     let mut after_scheme = false;
+    // Whether the last word was a name that tells of a secret, and whether its value comes now.
+    let (mut is_name, mut is_value) = (false, false);
     for part in text.split_inclusive(parts) {
         let (word, end) = match part.char_indices().next_back() {
             Some((at, last)) if parts(last) => part.split_at_checked(at).unwrap_or((part, "")),
@@ -61,14 +66,20 @@ fn words_into(shown: &mut String, text: &str) {
             shown.push_str(end);
             continue;
         }
-        if after_scheme {
+        let name = word.trim_end_matches([':', '=']);
+        let is_scheme = SCHEMES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme));
+        if after_scheme || (is_value && !name.is_empty() && !is_scheme) {
             shown.push_str(MASK);
         } else {
             shown.push_str(&argument_by(word, is_token_of_a_service));
         }
         shown.push_str(end);
         let last = word.rsplit(['=', ':']).next().unwrap_or_default();
-        after_scheme = end == " " && last.eq_ignore_ascii_case("bearer");
+        after_scheme =
+            end == " " && (last.eq_ignore_ascii_case("bearer") || (is_value && is_scheme));
+        let tells = !is_value && is_secret_name(name);
+        is_value = if name.is_empty() { is_name } else { tells && name != word };
+        is_name = tells && name == word;
     }
 }
 
@@ -133,12 +144,17 @@ mod tests {
             ("id AKIAIOSFODNN7EXAMPLE!", "id ***"),
             ("xoxe-0123456789-abc xoxb-012345678901", "*** ***"),
             ("Authorization: Bearer abc", "Authorization: Bearer ***"),
+            ("Authorization: Basic abc", "Authorization: Basic ***"),
             ("-H 'authorization:Bearer abc'", "-H 'authorization:*** ***'"),
             ("eyJhbGciOi.eyJzdWIiOi.c2ln", "***"),
             ("see https://me:pw@host/x.", "see https://***@host/x."),
             ("postgres://u:p@h/db?sslmode=on", "postgres://***@h/db?sslmode=on"),
             ("PASSWORD=hunter2 make", "PASSWORD=*** make"),
-            (r#"{"token":"x"} {"a": "ghp_0123456789abcdef"}"#, r#"{"token":"x"} {"a": "***"}"#),
+            (r#"{"token":"x"} {"a": "ghp_0123456789abcdef"}"#, r#"{"token":"***"} {"a": "***"}"#),
+            ("password: hunter2 and more", "password: *** and more"),
+            (r#"{"password": "hunter2", "b": "c"}"#, r#"{"password": "***", "b": "c"}"#),
+            ("api_key = abc123abc;", "api_key = ***;"),
+            ("a secret: 'abc' is out", "a secret: '***' is out"),
             (
                 "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nb",
                 "a\n***\nb",

@@ -5,7 +5,7 @@
 //! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
 //! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
 //! `listen` (changes); `renew` puts another hub behind it, `ending` is its end. `operator` is the client as the road sees
-//! it, `sign` says which server asks it something, `approve` how it is asked whether a call may run,
+//! it (`hearing`: what it wants to hear), `sign` says which server asks it something, `approve` how it is asked whether a call may run,
 //! `park` keeps calls whose client has to come back with an answer, `seal` protects what such a
 //! client carries, and `fault` says how things fail. The faces carry messages: [`stdio`] and
 //! [`http`].
@@ -28,6 +28,7 @@ mod tasks;
 mod able;
 mod park;
 mod approve;
+mod hearing;
 mod operator;
 mod sign;
 mod identity;

@@ -10,21 +10,22 @@ use capstan_hub::ports::{
     Wishes,
 };
 use capstan_hub::{Ground, Part};
-use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
+use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
 use tokio::sync::oneshot;
-use tracing::debug;
+use tracing::warn;
 
 use crate::approve;
-use crate::client::{Client, Level};
+use crate::client::Client;
 use crate::delivering::Form;
 use crate::fault::INTERNAL;
+use crate::hearing::Hearing;
 use crate::names::Place;
 use crate::revision::Revision;
 use crate::sign::{for_legacy, without_id};
 use crate::tasks::Tasks;
-use crate::telling::{Teller, Untold};
+use crate::telling::{Size, Teller, Untold};
 
 /// The person at this machine; no client has that number.
 const OWN: u64 = 0;
@@ -41,6 +42,8 @@ pub(crate) struct ClientOperator {
     later: OnceLock<Later>,
     /// Whether its answer is sent whole: behind something else it is one event of many.
     whole: AtomicBool,
+    /// Whether something was left out of what it was to be told.
+    has_left_out: AtomicBool,
 }
 
 /// What a call has around it.
@@ -63,19 +66,20 @@ pub(crate) enum Event {
     Question(Open),
 }
 
+impl Size for Event {
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(message) => message.len(),
+            Self::Question(open) => open.params.len(),
+        }
+    }
+}
+
 /// A question that has not been answered.
 pub(crate) struct Open {
     pub(crate) asking: Asking,
     pub(crate) params: Json,
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
-}
-
-/// What the client wants to hear while it waits. With each part of a call it says so anew.
-struct Hearing {
-    /// By which the client knows the progress of this call.
-    token: Option<Json>,
-    /// What it wants to hear of, of what the server logs.
-    level: Hears,
 }
 
 /// A question that a client with a handshake has been asked. Dropped while it is open, the client
@@ -90,13 +94,6 @@ struct Put<'a> {
 #[derive(Default)]
 struct Later(OnceLock<String>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hears {
-    Nothing,
-    All,
-    From(Level),
-}
-
 // === impl ClientOperator ===
 
 impl ClientOperator {
@@ -109,8 +106,8 @@ impl ClientOperator {
     ) -> Self {
         let hearing = Mutex::new(Hearing::of(&client, meta));
         let (approved, later) = (AtomicBool::new(false), OnceLock::new());
-        let whole = AtomicBool::new(true);
-        Self { client, events, hearing, around, approved, later, whole }
+        let (whole, has_left_out) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self { client, events, hearing, around, approved, later, whole, has_left_out }
     }
 
     /// The client wants a task: it hears of the call for as long as there is one.
@@ -138,7 +135,7 @@ impl ClientOperator {
 
     /// The client is away until it comes back, and waits for nothing.
     pub(crate) fn pause(&self) {
-        *self.hearing() = Hearing { token: None, level: Hears::Nothing };
+        *self.hearing() = Hearing::NOTHING;
     }
 
     fn hearing(&self) -> MutexGuard<'_, Hearing> {
@@ -165,18 +162,22 @@ impl ClientOperator {
             Err(Untold::Unheard(Event::Message(message))) if self.hears_on() => {
                 self.client.tell(message);
             }
-            Err(_) => debug!("a client does not read what it is told; a message is left out"),
+            Err(_) => self.left_out(),
+        }
+    }
+
+    /// There was no room for a message; the first of a call is warned about.
+    fn left_out(&self) {
+        if !self.has_left_out.swap(true, Ordering::Relaxed) {
+            warn!(
+                "a client does not read what its call says as fast as it comes; some is left out"
+            );
         }
     }
 
     /// Passes a log message on, if the client wants to hear of such.
     fn log(&self, level: &str, params: &Json) {
-        let wanted = self.hearing().level;
-        let hears = match wanted {
-            Hears::Nothing => false,
-            Hears::All => true,
-            Hears::From(least) => Level::parse(level).is_none_or(|level| level >= least),
-        };
+        let hears = self.hearing().of_level(level);
         if hears {
             self.tell("notifications/message", params);
         }
@@ -339,25 +340,6 @@ impl Operator for ClientOperator {
     fn hears_on(&self) -> bool {
         let is_there = |Later(id): &Later| id.get().is_none_or(|id| self.around.tasks.knows(id));
         self.later.get().is_some_and(is_there)
-    }
-}
-
-// === impl Hearing ===
-
-impl Hearing {
-    /// What the `_meta` of a request says.
-    fn of(client: &Client, meta: Option<&Json>) -> Self {
-        let [token, level] = match meta {
-            Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
-            None => [None, None],
-        };
-        let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
-        let level = match (client.revision.is_modern(), level) {
-            (true, Some(level)) => Hears::From(level),
-            (true, None) => Hears::Nothing,
-            (false, _) => client.level().map_or(Hears::All, Hears::From),
-        };
-        Self { token, level }
     }
 }
 

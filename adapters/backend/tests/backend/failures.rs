@@ -7,7 +7,7 @@ use capstan_backend::{Era, StdioSettings};
 use capstan_hub::ports::Backend;
 use capstan_model::{CallError, ErrorCode};
 
-use crate::scene::{Scene, fixture, settings, until};
+use crate::scene::{Scene, fixture, settings, shell, until};
 
 /// Why the server cannot be used, as every way to ask tells it.
 async fn reason(scene: &Scene) -> String {
@@ -16,6 +16,24 @@ async fn reason(scene: &Scene) -> String {
     let reason = error.to_string().replace("server `s` is not usable: ", "");
     assert_eq!(scene.state(), format!("failed: {reason}"));
     reason
+}
+
+#[tokio::test]
+async fn a_reply_that_is_no_message_is_told_at_once_and_the_next_call_works() {
+    for odd in [
+        r#"{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":%s,"result":{"text":"\377"}}"#,
+        r#"{"jsonrpc":"1.0","id":%s,"result":{}}"#,
+    ] {
+        let arms = format!(
+            "*'\"tools/list\"'*) answer \"$TOOLS\" ;;\n*fine*) answer '{{}}' ;;\n\
+             *'\"tools/call\"'*) printf '{odd}\\n' \"$id\" ;;"
+        );
+        let scene = Scene::of(shell(&arms));
+        let error = scene.call("do", "{}").await.unwrap_err();
+        assert!(matches!(error, CallError::Protocol { .. }), "{odd}: {error}");
+        assert_eq!(scene.call("do", r#"{"a":"fine"}"#).await.unwrap(), "{}", "{odd}");
+    }
 }
 
 #[tokio::test]
