@@ -114,6 +114,10 @@ impl Face {
         {
             return body::refusal(StatusCode::NOT_FOUND, "there is no such server");
         }
+        let is_stream = matches!(route, Route::Mcp(_) | Route::Sse(_));
+        if is_stream && head.method == Method::GET && !self.gateway.is_ready() {
+            return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "we are shutting down");
+        }
         match route {
             Route::Mcp(view) => match head.method {
                 Method::POST => post::post(self, &head, incoming, caller, view).await,

@@ -1,6 +1,8 @@
 //! Accepts connections and serves each, until it is time to stop.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -71,40 +73,68 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
             biased;
             () = &mut stop => break,
             accepted = listener.accept(), if connections.len() < limits.connections => {
-                match accepted {
-                    Ok((stream, from)) => {
-                        let (face, stopped) = (Arc::clone(&face), stopped.clone());
-                        let caller = Arc::new(Caller::stranger(Some(from.ip())));
-                        connections.spawn(welcome((face, caller), stream, tls.clone(), stopped));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        time::sleep(ACCEPT_PAUSE).await;
-                    }
-                }
+                take((&face, &tls), accepted, &mut connections, stopped.clone()).await;
             }
             Some(_) = connections.join_next() => {}
             _ = sweep.tick() => face.sweep(),
             _ = forget.tick() => face.forget_streams(),
         }
     }
-    drop(listener);
     // Streams on which things are only told would never end by themselves.
     face.end_streams();
     stopping.send_replace(());
-    let ended = async {
-        gateway.drain().await;
-        while connections.join_next().await.is_some() {}
-    };
-    if time::timeout(limits.drain, ended).await.is_err() {
-        gateway.give_up();
-        let told = async { while connections.join_next().await.is_some() {} };
-        if time::timeout(LAST_WORDS, told).await.is_err() {
-            tracing::warn!(connections = connections.len(), "connections are cut");
-            connections.shutdown().await;
+    let mut drained = pin!(gateway.drain());
+    let mut late = pin!(time::sleep(limits.drain));
+    let mut is_drained = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut drained, if !is_drained => {
+                is_drained = true;
+                stopping.send_replace(());
+            }
+            // Whoever waits for a call may have to answer a question of its server.
+            accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
+                take((&face, &tls), accepted, &mut connections, stopping.subscribe()).await;
+            }
+            ended = connections.join_next(), if is_drained || !connections.is_empty() => {
+                if is_drained && ended.is_none() {
+                    break;
+                }
+            }
+            () = &mut late => {
+                gateway.give_up();
+                stopping.send_replace(());
+                break;
+            }
         }
     }
+    drop(listener);
+    let told = async { while connections.join_next().await.is_some() {} };
+    if time::timeout(LAST_WORDS, told).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections are cut");
+        connections.shutdown().await;
+    }
     face.end();
+}
+
+/// Takes a connection in.
+async fn take(
+    (face, tls): (&Arc<Face>, &Option<TlsAcceptor>),
+    accepted: io::Result<(TcpStream, SocketAddr)>,
+    connections: &mut JoinSet<()>,
+    stopped: watch::Receiver<()>,
+) {
+    match accepted {
+        Ok((stream, from)) => {
+            let caller = Arc::new(Caller::stranger(Some(from.ip())));
+            connections.spawn(welcome((Arc::clone(face), caller), stream, tls.clone(), stopped));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
 }
 
 /// Serves one connection, encrypted or not.

@@ -57,6 +57,29 @@ async fn when_it_stops_requests_under_way_end_and_streams_close() {
 }
 
 #[tokio::test]
+async fn while_calls_end_their_questions_can_be_answered_and_nothing_new_begins() {
+    let mut world = World::new().await;
+    let able = initialize("2025-11-25")
+        .replace(r#""capabilities":{}"#, r#""capabilities":{"elicitation":{}}"#);
+    let answer = world.ask(&post("/mcp", &able)).await;
+    let id = answer.head.get("mcp-session-id").unwrap().to_owned();
+    let mut asking = world.peer().await;
+    asking.send(&post("/mcp", &call(1, "files__ask")).with("Mcp-Session-Id", &id).text()).await;
+    assert!(asking.event_after_head().await.contains("elicitation/create"));
+    world.stop();
+    // The gateway has heard it when it is no longer ready.
+    while world.ask(&ask("GET", "/ready")).await.head.status == 200 {}
+    assert_eq!(world.ask(&ask("GET", "/sse")).await.head.status, 503);
+    let new = world.ask(&post("/mcp", &call(2, "files__say")).with("Mcp-Session-Id", &id)).await;
+    assert!(new.body.contains("shutting down"), "{new:?}");
+    let reply = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{}}}"#;
+    let taken = world.ask(&post("/mcp", reply).with("Mcp-Session-Id", &id)).await;
+    assert_eq!(taken.head.status, 202);
+    assert!(asking.event().await.unwrap().contains("accept"));
+    world.ended().await;
+}
+
+#[tokio::test]
 async fn a_call_that_does_not_end_in_time_is_told_so_and_its_server_that_nobody_waits() {
     let mut world = World::limited(|limits| limits.drain = Duration::from_millis(50)).await;
     let id = world.session("2025-11-25").await;
