@@ -14,7 +14,7 @@ use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{Instrument, Level, Span, enabled, error_span, info};
+use tracing::{Instrument, Span, error_span, info};
 
 use crate::alive::Alive;
 use crate::connect::{Connector, STOPPED};
@@ -221,13 +221,7 @@ impl Backend for Server {
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
             let session = self.session().await?;
-            let running = session.run(ticket, &operator);
-            // What is said in there is for those who look closely; the name would cost every call.
-            let result = if enabled!(Level::DEBUG) {
-                running.instrument(self.span.clone()).await
-            } else {
-                running.await
-            };
+            let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
             match &result {
                 Ok(_) => lock(&self.life).worked(),
                 Err(_) => self.note_death(&session),
