@@ -66,8 +66,9 @@ pub trait Operator: Send + Sync {
         0
     }
 
-    /// Who is behind it, as far as that was proved: what a party is asked by mistake is not for
-    /// another person's eyes.
+    /// Who is behind it, as far as the front can tell; where it cannot, nobody else has that number.
+    /// Where it is not clear whose question it is, only parties of one person may be taken for each
+    /// other.
     fn person(&self) -> u64 {
         0
     }
