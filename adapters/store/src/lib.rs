@@ -14,7 +14,7 @@ mod usage;
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capstan_hub::ports::{Binding, BoxFuture, Grant, Store, StoreError};
 use jiff::Timestamp;
@@ -24,6 +24,12 @@ use tokio::sync::OnceCell;
 
 /// How long another process that writes is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How soon a file is tried again that others are opening too.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// `SQLITE_BUSY`: somebody else has the file to themselves.
+const BUSY: u32 = 5;
 
 /// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large
 /// list leaves here stays for as long as the process.
@@ -58,15 +64,8 @@ impl Database {
             // What is below zero is a size, and not a number of pages.
             .pragma("cache_size", format!("-{CACHE}"))
             .busy_timeout(PATIENCE);
-        // One connection: writers would only wait for each other.
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            // A file does not go away between two questions.
-            .test_before_acquire(false)
-            .acquire_timeout(PATIENCE * 2)
-            .connect_with(options)
-            .await
-            .map_err(|cause| self.failed("cannot be opened", cause))?;
+        let pool = connect(options).await;
+        let pool = pool.map_err(|cause| self.failed("cannot be opened", cause))?;
         schema::bring_up_to_date(&pool)
             .await
             .map_err(|cause| self.failed("cannot be used", cause))?;
@@ -167,6 +166,35 @@ impl Store for Database {
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
         Box::pin(self.delete_late(now))
     }
+}
+
+/// Connects, and waits for others that open the same new file. The busy timeout does not: of two that
+/// read a file and then turn it to its journal, `SQLite` refuses one right away, lest both wait for ever.
+async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let began = Instant::now();
+    loop {
+        // One connection: writers would only wait for each other.
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            // A file does not go away between two questions.
+            .test_before_acquire(false)
+            .acquire_timeout(PATIENCE * 2)
+            .connect_with(options.clone())
+            .await;
+        match pool {
+            Err(cause) if is_busy(&cause) && began.elapsed() < PATIENCE => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether another process or task has the file to itself just now.
+fn is_busy(cause: &sqlx::Error) -> bool {
+    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    // The lower byte says what it is, the others say more about it.
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == BUSY)
 }
 
 /// A row as an approval; `None` for one of a kind that a newer version may have.

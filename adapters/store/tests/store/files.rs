@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
 
 use capstan_hub::ports::{Store, StoreError};
 use capstan_store::Database;
@@ -85,4 +87,21 @@ async fn a_path_that_cannot_be_had_is_said_to_be_so() {
     let store = Database::at(folder.path().join("file/state.db"));
     let error = store.grant(&grant("a")).await.unwrap_err();
     assert!(error.to_string().contains("cannot be made"), "{error}");
+}
+
+#[tokio::test]
+async fn a_new_file_that_somebody_else_is_opening_is_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    let url = format!("sqlite://{}?mode=rwc", path.display());
+    let other = sqlx::SqlitePool::connect(&url).await.unwrap();
+    // What one that turns the file to its journal holds: it can be read, and nobody else may turn it.
+    let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let store = Database::at(&path);
+    let given = grant("a");
+    let mut opening = pin!(store.grant(&given));
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut opening).await;
+    assert!(early.is_err(), "{early:?}");
+    held.rollback().await.unwrap();
+    opening.await.unwrap();
 }
