@@ -262,6 +262,48 @@ fn a_modern_client_that_goes_away_has_cancelled() {
 }
 
 #[test]
+fn how_a_task_goes_is_told_to_whoever_listens_to_it() {
+    let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": {} });
+    let mut peer = Peer::spawn(server(&["--stdio", "--era", "modern"])).unwrap();
+    let mut ask = |method: &str, params: &Value, able: &Value| {
+        read(&peer.request(method, &modern(params, able)).unwrap())
+    };
+    let wanted = |id: &Value| json!({ "notifications": { "taskIds": [id, "other", 7] } });
+    let call = json!({ "name": "confirm_delete", "arguments": { "filename": "x" } });
+    let id = ask("tools/call", &call, &tasks)["result"]["taskId"].clone();
+    while ask("tasks/get", &json!({ "taskId": id }), &tasks)["result"]["status"] == "working" {}
+    let refused = ask("subscriptions/listen", &wanted(&id), &json!({}));
+    assert_eq!(refused["error"]["code"], -32021);
+
+    let params = read(&modern(&wanted(&id), &tasks));
+    let listen = json!({
+        "jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params,
+    });
+    peer.send(&listen.to_string()).unwrap();
+    let acknowledged = next(&mut peer);
+    assert_eq!(acknowledged["params"]["notifications"], json!({ "taskIds": [id] }));
+    let answers = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
+    let update = json!({ "taskId": id, "inputResponses": answers });
+    let params = read(&modern(&update, &tasks));
+    // What answers nothing changes nothing.
+    for number in [1, 2] {
+        let update = json!({
+            "jsonrpc": "2.0", "id": number, "method": "tasks/update", "params": params,
+        });
+        peer.send(&update.to_string()).unwrap();
+    }
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| *last != "completed") {
+        let line = peer.next(|line| line.contains("notifications/tasks")).unwrap();
+        let params = &read(&line)["params"];
+        assert_eq!(params["_meta"]["io.modelcontextprotocol/subscriptionId"], "l");
+        assert_eq!(params["taskId"], id);
+        told.push(params["status"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told, ["working", "completed"]);
+}
+
+#[test]
 fn http_with_sse_answers_on_the_stream_and_not_on_the_request() {
     let http = Http::start(&["--era", "legacy", "--revision", "2024-11-05"]);
     let mut stream = http.send("GET /sse HTTP/1.1\r\n", "");

@@ -16,7 +16,7 @@ use super::options::{Era, Options};
 use super::seal::Seal;
 use super::session::{Client, Running, Session};
 use super::stream::Stream;
-use super::tasks::Tasks;
+use super::tasks::{self, Tasks};
 use super::{library, lock, modern, tools};
 
 /// The most sessions at a time.
@@ -49,6 +49,8 @@ pub(super) enum Change {
     Prompts,
     Resources,
     Resource(String),
+    /// A task, as it is now.
+    Task(Value),
 }
 
 /// A modern request that waits for changes.
@@ -144,7 +146,7 @@ impl Server {
             Change::Tools => self.tools.flip(),
             Change::Prompts => self.prompts.flip(),
             Change::Resources => self.resources.flip(),
-            Change::Resource(_) => {}
+            Change::Resource(_) | Change::Task(_) => {}
         }
         self.announce(change);
         Reply::text("changed")
@@ -166,12 +168,13 @@ impl Server {
         lock(&self.events).iter().flat_map(|event| [event.as_str(), "\n"]).collect()
     }
 
-    fn announce(&self, change: &Change) {
+    pub(super) fn announce(&self, change: &Change) {
         let sessions: Vec<Arc<Session>> = lock(&self.sessions).values().cloned().collect();
         for session in sessions {
             let wanted = match change {
                 Change::Tools | Change::Prompts | Change::Resources => true,
                 Change::Resource(uri) => lock(&session.subscribed).contains(uri),
+                Change::Task(_) => false,
             };
             if wanted && session.client().is_some() {
                 session.main.push(notification(change.method(), &change.params()));
@@ -269,14 +272,26 @@ impl Server {
     /// Tells of changes until the client has heard enough.
     async fn listen(&self, call: &Call) -> Reply {
         let id = call.request.id.clone();
-        let Some(filter @ Value::Object(_)) = call.request.params.get("notifications").cloned()
+        let Some(mut filter @ Value::Object(_)) = call.request.params.get("notifications").cloned()
         else {
             return Fault::new(INVALID_PARAMS, "`notifications` is not an object").into();
         };
+        if let Some(ids) = filter.get_mut("taskIds") {
+            if !tasks::declared(&call.capabilities) {
+                return tasks::needed().into();
+            }
+            if let Some(ids) = ids.as_array_mut() {
+                ids.retain(|id| id.as_str().is_some_and(|id| self.tasks.find(id).is_some()));
+            }
+        }
         let acknowledged = json!({ "_meta": { META_SUBSCRIPTION: id }, "notifications": filter });
-        call.notify("notifications/subscriptions/acknowledged", &acknowledged);
         let out = Arc::clone(&call.out);
-        lock(&self.listeners).push(Listener { id, filter, out });
+        {
+            // Over both, so that no change comes before the acknowledgement or is missed after it.
+            let mut listeners = lock(&self.listeners);
+            call.notify("notifications/subscriptions/acknowledged", &acknowledged);
+            listeners.push(Listener { id, filter, out });
+        }
         Running::over(&call.cancelled).await;
         lock(&self.listeners).retain(|listener| {
             !Arc::ptr_eq(&listener.out, &call.out) || listener.id != call.request.id
@@ -337,6 +352,7 @@ impl Change {
             Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
             Self::Resource(_) => "notifications/resources/updated",
+            Self::Task(_) => "notifications/tasks",
         }
     }
 
@@ -344,20 +360,22 @@ impl Change {
         match self {
             Self::Tools | Self::Prompts | Self::Resources => json!({}),
             Self::Resource(uri) => json!({ "uri": uri }),
+            Self::Task(task) => task.clone(),
         }
     }
 
     /// Whether who listens with that filter wants to know.
     fn wanted(&self, filter: &Value) -> bool {
         let asked = |key: &str| filter.get(key) == Some(&json!(true));
+        let among = |key: &str, one: &Value| {
+            filter.get(key).and_then(Value::as_array).is_some_and(|all| all.contains(one))
+        };
         match self {
             Self::Tools => asked("toolsListChanged"),
             Self::Prompts => asked("promptsListChanged"),
             Self::Resources => asked("resourcesListChanged"),
-            Self::Resource(uri) => filter
-                .get("resourceSubscriptions")
-                .and_then(Value::as_array)
-                .is_some_and(|uris| uris.contains(&json!(uri))),
+            Self::Resource(uri) => among("resourceSubscriptions", &json!(uri)),
+            Self::Task(task) => task.get("taskId").is_some_and(|id| among("taskIds", id)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tasks extension: calls that go on after their answer, and that a client comes back for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
@@ -12,6 +12,7 @@ use super::call::{Asking, Call, TASKS};
 use super::lock;
 use super::message::{Fault, INVALID_PARAMS, MODERN, Reply, Request, set};
 use super::seal::random;
+use super::server::{Change, Server};
 use super::session::{Cancelled, Running};
 use super::stream::Stream;
 use super::tools;
@@ -31,6 +32,8 @@ pub(super) struct Tasks(Mutex<VecDeque<Arc<Task>>>);
 
 /// One call that goes on by itself.
 pub(super) struct Task {
+    /// Who tells how it goes.
+    server: Weak<Server>,
     id: String,
     created: String,
     state: Mutex<State>,
@@ -58,13 +61,7 @@ enum Status {
 impl Tasks {
     /// Makes a task of a call, and answers with it.
     pub(super) fn start(&self, call: Call) -> Reply {
-        let task = Arc::new(Task::new());
-        let mut tasks = lock(&self.0);
-        tasks.push_back(Arc::clone(&task));
-        while tasks.len() > KEPT {
-            tasks.pop_front();
-        }
-        drop(tasks);
+        let task = self.add(&call.server);
         let cancelled = task.cancel.subscribe();
         let call = Call {
             // Nobody reads what a task tells on the way.
@@ -85,12 +82,26 @@ impl Tasks {
     }
 
     /// A task that was over before it began.
-    pub(super) fn ended(&self, reply: Reply) -> Reply {
-        let task = Arc::new(Task::new());
+    pub(super) fn ended(&self, server: &Arc<Server>, reply: Reply) -> Reply {
+        let task = self.add(server);
         let created = task.created();
-        lock(&self.0).push_back(Arc::clone(&task));
         task.end(reply);
         created
+    }
+
+    fn add(&self, server: &Arc<Server>) -> Arc<Task> {
+        let task = Arc::new(Task::new(Arc::downgrade(server)));
+        let mut tasks = lock(&self.0);
+        tasks.push_back(Arc::clone(&task));
+        while tasks.len() > KEPT {
+            tasks.pop_front();
+        }
+        drop(tasks);
+        task
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Task>> {
+        lock(&self.0).iter().find(|task| task.id == id).cloned()
     }
 
     /// Serves `tasks/get`, `tasks/update` and `tasks/cancel`.
@@ -100,11 +111,11 @@ impl Tasks {
         }
         let request = &call.request;
         let id = request.text("/taskId");
-        let Some(task) = lock(&self.0).iter().find(|task| task.id == id).cloned() else {
+        let Some(task) = self.find(id) else {
             return Fault::new(INVALID_PARAMS, format!("no task `{id}`")).into();
         };
         match request.method.as_str() {
-            "tasks/get" => return Reply::Result(task.value()),
+            "tasks/get" => return Reply::Result(task.value(&lock(&task.state))),
             "tasks/cancel" => task.stop(),
             _ => task.answer(request),
         }
@@ -115,7 +126,7 @@ impl Tasks {
 // === impl Task ===
 
 impl Task {
-    fn new() -> Self {
+    fn new(server: Weak<Server>) -> Self {
         let now = now();
         let state = State {
             updated: now.clone(),
@@ -124,6 +135,7 @@ impl Task {
             answers: Map::new(),
         };
         Self {
+            server,
             id: format!("task-{:016x}", random()),
             created: now,
             state: Mutex::new(state),
@@ -135,8 +147,10 @@ impl Task {
     /// Waits until somebody has answered all questions.
     pub(super) async fn ask(&self, questions: &[Question]) -> Result<Vec<Value>, Reply> {
         let asked = questions.iter().map(|one| (one.key.clone(), one.value(MODERN)));
-        lock(&self.state).open.extend(asked);
-        self.touch();
+        self.change(|state| {
+            state.open.extend(asked);
+            true
+        });
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -156,26 +170,24 @@ impl Task {
 
     fn answer(&self, request: &Request) {
         let given = request.params.get("inputResponses").and_then(Value::as_object);
-        let mut state = lock(&self.state);
-        for (key, said) in given.into_iter().flatten() {
-            // What was not asked is ignored.
-            if state.open.remove(key).is_some() {
-                state.answers.insert(key.clone(), said.clone());
+        self.change(|state| {
+            let before = state.open.len();
+            for (key, said) in given.into_iter().flatten() {
+                // What was not asked is ignored.
+                if state.open.remove(key).is_some() {
+                    state.answers.insert(key.clone(), said.clone());
+                }
             }
-        }
-        drop(state);
-        self.touch();
+            state.open.len() < before
+        });
     }
 
     fn stop(&self) {
-        let mut state = lock(&self.state);
-        if matches!(state.status, Status::Working) {
-            state.status = Status::Cancelled;
+        self.change(|state| {
             state.open.clear();
-        }
-        drop(state);
+            state.end(Status::Cancelled)
+        });
         self.cancel.send_replace(Cancelled::Yes);
-        self.touch();
     }
 
     fn end(&self, reply: Reply) {
@@ -187,28 +199,32 @@ impl Task {
             Reply::Fault(fault) => Status::Failed(fault.value()),
             Reply::Raw(_) | Reply::Special(_) | Reply::Silence => Status::Cancelled,
         };
-        let mut state = lock(&self.state);
-        if matches!(state.status, Status::Working) {
-            state.status = status;
-        }
-        drop(state);
-        self.touch();
+        self.change(|state| state.end(status));
     }
 
-    fn touch(&self) {
-        lock(&self.state).updated = now();
+    /// Changes it, and tells everybody who wants to know, unless there is nothing new.
+    fn change(&self, change: impl FnOnce(&mut State) -> bool) {
+        let mut state = lock(&self.state);
+        if !change(&mut state) {
+            return;
+        }
+        state.updated = now();
+        // With the lock, so that what is told comes in the order in which it happened.
+        if let Some(server) = self.server.upgrade() {
+            server.announce(&Change::Task(self.value(&state)));
+        }
+        drop(state);
         self.changed.notify_waiters();
     }
 
     /// What answers the call that made it.
     fn created(&self) -> Reply {
-        let mut task = self.head("working");
+        let mut task = self.head(&lock(&self.state), "working");
         set(&mut task, "resultType", json!("task"));
         Reply::Special(task)
     }
 
-    fn value(&self) -> Value {
-        let state = lock(&self.state);
+    fn value(&self, state: &State) -> Value {
         let (status, more) = match &state.status {
             Status::Working if state.open.is_empty() => ("working", None),
             Status::Working => {
@@ -218,24 +234,35 @@ impl Task {
             Status::Failed(error) => ("failed", Some(("error", error.clone()))),
             Status::Cancelled => ("cancelled", None),
         };
-        drop(state);
-        let mut task = self.head(status);
+        let mut task = self.head(state, status);
         if let Some((key, value)) = more {
             set(&mut task, key, value);
         }
         task
     }
 
-    fn head(&self, status: &str) -> Value {
-        let updated = lock(&self.state).updated.clone();
+    fn head(&self, state: &State, status: &str) -> Value {
         json!({
             "taskId": self.id,
             "status": status,
             "createdAt": self.created,
-            "lastUpdatedAt": updated,
+            "lastUpdatedAt": state.updated,
             "ttlMs": LIFE.as_secs() * 1000,
             "pollIntervalMs": POLL.subsec_millis(),
         })
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Ends the task; whether it had not ended before.
+    fn end(&mut self, status: Status) -> bool {
+        let was_working = matches!(self.status, Status::Working);
+        if was_working {
+            self.status = status;
+        }
+        was_working
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) async fn call(call: Call) -> Reply {
         TaskUse::Must | TaskUse::AfterQuestions if !may => tasks::needed().into(),
         TaskUse::May | TaskUse::Must => server.tasks.start(call),
         TaskUse::AfterQuestions => match run(&call).await {
-            reply @ Reply::Result(_) => server.tasks.ended(reply),
+            reply @ Reply::Result(_) => server.tasks.ended(&server, reply),
             reply @ (Reply::Raw(_) | Reply::Special(_) | Reply::Fault(_) | Reply::Silence) => reply,
         },
     }
