@@ -3,14 +3,19 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{Errand, Operator};
 use capstan_model::CallError;
+use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose};
 
 use crate::channel::Request;
 use crate::session::{MayRun, Session};
+
+/// How long a server is to tell how tasks go; none is remembered for longer.
+const LONGEST: Duration = Duration::from_hours(24);
 
 impl Session {
     /// Asks something that is neither a call nor a list.
@@ -20,7 +25,21 @@ impl Session {
         operator: Option<Arc<dyn Operator>>,
     ) -> Result<Json, CallError> {
         let params = match errand {
-            Errand::Task(method, params) => return self.task(method, params, operator).await,
+            Errand::Task(method, params) => {
+                let limit = self.settings.timeout;
+                return self.on_behalf((method, limit), params, operator).await;
+            }
+            Errand::Follow(_) if !self.modern => {
+                let (server, code) = (self.settings.name.clone(), METHOD_NOT_FOUND);
+                let message = "its revision has no such subscriptions".to_owned();
+                return Err(CallError::Server { server, code, message, whole: None });
+            }
+            Errand::Follow(tasks) => {
+                let ids: Vec<Json> = tasks.iter().map(|id| compose::string(id)).collect();
+                let wanted = compose::object(&[("taskIds", &compose::array(&ids))]);
+                let params = compose::object(&[("notifications", &wanted)]);
+                return self.on_behalf((errand.method(), LONGEST), &params, operator).await;
+            }
             Errand::Subscribe(uri) if self.modern => {
                 self.watch_resource(uri).await;
                 return Ok(Json::empty_object());
@@ -45,10 +64,10 @@ impl Session {
         self.result(self.ask(errand.method(), &params).await?)
     }
 
-    /// Asks something about a task, on behalf of whoever it belongs to.
-    async fn task(
+    /// Asks something about tasks, on behalf of whoever they belong to.
+    async fn on_behalf(
         &self,
-        method: &str,
+        (method, limit): (&str, Duration),
         params: &Json,
         operator: Option<Arc<dyn Operator>>,
     ) -> Result<Json, CallError> {
@@ -57,8 +76,7 @@ impl Session {
         };
         let id = self.connection.next_id();
         let params = self.with_meta(params, id, &*operator)?;
-        let (limit, operator) = (self.settings.timeout, Some(operator));
-        let request = Request { id, method, params: &params, limit, operator };
+        let request = Request { id, method, params: &params, limit, operator: Some(operator) };
         let reply = self.connection.request(request).await;
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use capstan_hub::ports::{Ask, Asking, Listener, Listing, Notice, Operator, Unanswered};
 use capstan_model::ServerName;
+use capstan_wire::protocol::META_SUBSCRIPTION;
 use capstan_wire::{EnvelopeError, Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -145,8 +146,22 @@ impl Inbound {
                     self.listener.resource_updated(&self.server, params);
                 }
             }
+            "notifications/subscriptions/acknowledged" | "notifications/tasks" => {
+                self.subscribed(method, params, of);
+            }
             "notifications/cancelled" => self.cancelled(params),
             _ => self.listener.told(&self.server, method, params),
+        }
+    }
+
+    /// Something that comes on a subscription: for whoever made it, and for nobody else.
+    fn subscribed(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
+        let Some(params) = params else { return };
+        let tag = || object::get(&object::get(params, "_meta")?, META_SUBSCRIPTION)?.read().ok();
+        if let Some(id) = of.or_else(tag)
+            && let Some(subscriber) = self.pending.operator(Some(id))
+        {
+            subscriber.hear(method, params);
         }
     }
 

@@ -153,9 +153,8 @@ impl Pending {
     /// Opens a question to whoever else of that party has a call in flight.
     pub(crate) fn ask_party(&self, party: u64) -> Option<Asking> {
         let map = self.map();
-        let is_of = |waiter: &&Waiter| {
-            waiter.operator.as_ref().is_some_and(|operator| operator.party() == party)
-        };
+        let is_of =
+            |waiter: &&Waiter| waiter.caller().is_some_and(|caller| caller.party() == party);
         let waiter = map.values().find(is_of)?;
         let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
         drop(map);
@@ -164,7 +163,7 @@ impl Pending {
 
     /// Whether calls are in flight of somebody who could be asked.
     pub(crate) fn has_callers(&self) -> bool {
-        self.map().values().any(|waiter| waiter.operator.is_some())
+        self.map().values().any(|waiter| waiter.caller().is_some())
     }
 
     /// Whether somebody waits for this reply.
@@ -187,13 +186,22 @@ impl Pending {
     }
 }
 
+// === impl Waiter ===
+
+impl Waiter {
+    /// Who made the call; a subscription is none.
+    fn caller(&self) -> Option<&Arc<dyn Operator>> {
+        self.operator.as_ref().filter(|operator| !operator.is_subscriber())
+    }
+}
+
 // === impl Call ===
 
 impl<'a> Call<'a> {
     fn all(waiters: &'a Waiters) -> impl Iterator<Item = Self> + Clone {
-        waiters.iter().filter_map(|(id, waiter)| {
-            Some(Self { id: *id, waiter, operator: waiter.operator.as_ref()? })
-        })
+        waiters
+            .iter()
+            .filter_map(|(id, waiter)| Some(Self { id: *id, waiter, operator: waiter.caller()? }))
     }
 
     /// Whether it waits for the answer to a question. Until then it is not expected to ask more.

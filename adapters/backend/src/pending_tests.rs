@@ -10,6 +10,7 @@ use super::*;
 struct Nobody {
     party: u64,
     person: u64,
+    subscribes: bool,
 }
 
 impl Operator for Nobody {
@@ -29,6 +30,10 @@ impl Operator for Nobody {
 
     fn person(&self) -> u64 {
         self.person
+    }
+
+    fn is_subscriber(&self) -> bool {
+        self.subscribes
     }
 }
 
@@ -146,7 +151,8 @@ fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
         let pending = Pending::default();
         let mut held = Vec::new();
         for (id, (party, person, has_asked)) in (0..).zip(calls) {
-            let operator: Arc<dyn Operator> = Arc::new(Nobody { party: *party, person: *person });
+            let (party, person, subscribes) = (*party, *person, false);
+            let operator: Arc<dyn Operator> = Arc::new(Nobody { party, person, subscribes });
             held.push((pending.add(id, Some(Arc::clone(&operator))), operator));
             if *has_asked {
                 pending.map()[&id].signs.ask();
@@ -158,4 +164,18 @@ fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
         assert_eq!(asking.map(|asking| at(&asking.operator).unwrap()), asked, "{calls:?}");
         assert_eq!(pending.has_callers(), !calls.is_empty());
     }
+}
+
+#[test]
+fn a_subscription_is_heard_by_its_own_name_and_is_otherwise_nobodys_call() {
+    let pending = Pending::default();
+    let subscriber: Arc<dyn Operator> = Arc::new(Nobody { subscribes: true, ..Nobody::default() });
+    let _subscription = pending.add(1, Some(Arc::clone(&subscriber)));
+    assert!(pending.operator(None).is_none() && ask(&pending).is_none());
+    assert!(!pending.has_callers() && pending.ask_party(0).is_none());
+    let caller: Arc<dyn Operator> = Arc::new(Nobody { party: 2, ..Nobody::default() });
+    let _call = pending.add(2, Some(Arc::clone(&caller)));
+    assert!(Arc::ptr_eq(&pending.operator(None).unwrap(), &caller));
+    assert!(Arc::ptr_eq(&ask(&pending).unwrap().operator, &caller));
+    assert!(Arc::ptr_eq(&pending.operator(Some(1)).unwrap(), &subscriber));
 }

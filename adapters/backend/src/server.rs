@@ -266,7 +266,10 @@ impl Backend for Server {
                 }
                 // Whatever comes of it: this is what holds from now on.
                 Errand::Level(_) | Errand::Unsubscribe(_) => self.wanted.note(errand),
-                Errand::Complete(_) | Errand::Subscribe(_) | Errand::Task(..) => {}
+                Errand::Complete(_)
+                | Errand::Subscribe(_)
+                | Errand::Task(..)
+                | Errand::Follow(_) => {}
             }
             let done = self.session().await?.errand(errand, operator).await;
             if done.is_ok() {

@@ -38,7 +38,7 @@ impl Wanted {
                 self.kept().resources.remove(uri);
             }
             Errand::Level(level) => self.kept().level = Some(level.clone()),
-            Errand::Complete(_) | Errand::Task(..) => {}
+            Errand::Complete(_) | Errand::Task(..) | Errand::Follow(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use capstan_wire::Json;
 use crate::elicit::Gate;
 use crate::hub::Hub;
 use crate::pipeline::Admitted;
-use crate::ports::{Errand, Operator};
+use crate::ports::{Backend, BoxFuture, Errand, Operator};
 
 impl Hub {
     /// Runs an errand that was decided on.
@@ -30,11 +30,14 @@ impl Hub {
         server: &ServerName,
         errand: &Errand,
     ) -> Result<Json, CallError> {
-        let Some(backend) = self.backends.get(server) else {
+        self.backend(server)?.errand(errand, None).await
+    }
+
+    fn backend(&self, server: &ServerName) -> Result<&Arc<dyn Backend>, CallError> {
+        self.backends.get(server).ok_or_else(|| {
             let (kind, name) = (Kind::Tool, server.to_string());
-            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
-        };
-        backend.errand(errand, None).await
+            CallError::Unknown { kind, name, nearest: Vec::new() }
+        })
     }
 
     /// Asks a server about a task that a call has started; what it asks meanwhile goes to
@@ -49,10 +52,7 @@ impl Hub {
         params: Json,
         operator: Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
-        let Some(backend) = self.backends.get(server) else {
-            let (kind, name) = (Kind::Tool, server.to_string());
-            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
-        };
+        let backend = self.backend(server)?;
         let gate = Arc::new(Gate::new(self, server, operator));
         let errand = Errand::Task(method.to_owned(), params);
         let answer = backend.errand(&errand, Some(gate)).await?;
@@ -63,5 +63,21 @@ impl Hub {
             return Err(CallError::AnswerTooLarge { item, size, limit });
         }
         Ok(answer)
+    }
+
+    /// Has a server tell `subscriber` how tasks go, until it ends that or this is dropped. As long as
+    /// that may take, it holds on to the server alone: another hub may take the place of this one.
+    ///
+    /// # Errors
+    /// When the server cannot be used, or does not tell.
+    pub fn follow(
+        &self,
+        server: &ServerName,
+        tasks: Vec<String>,
+        subscriber: Arc<dyn Operator>,
+    ) -> BoxFuture<'static, Result<Json, CallError>> {
+        let backend = self.backend(server).cloned();
+        let errand = Errand::Follow(tasks);
+        Box::pin(async move { backend?.errand(&errand, Some(subscriber)).await })
     }
 }

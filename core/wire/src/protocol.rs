@@ -27,6 +27,9 @@ pub const META_PROGRESS: &str = "progressToken";
 /// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
 pub const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
+/// `_meta` key of a message on a subscription: the id of the request that asked for it.
+pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
 /// JSON-RPC: the method is not known.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 

@@ -79,9 +79,11 @@ impl Gateway {
         let id = ItemId { server, item };
         let typed = match errand {
             Errand::Complete(params) => typed(params),
-            Errand::Subscribe(_) | Errand::Unsubscribe(_) | Errand::Level(_) | Errand::Task(..) => {
-                Json::empty_object()
-            }
+            Errand::Subscribe(_)
+            | Errand::Unsubscribe(_)
+            | Errand::Level(_)
+            | Errand::Task(..)
+            | Errand::Follow(_) => Json::empty_object(),
         };
         let call = Call::new(caller, Target::exact(kind, id.clone()), Some(&typed));
         let hub = self.hub();

@@ -8,5 +8,6 @@ mod lists;
 mod calls;
 mod deaths;
 mod questions;
+mod follow;
 mod failures;
 mod surroundings;

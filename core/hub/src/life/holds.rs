@@ -108,13 +108,13 @@ impl Holds {
                     self.tasks.remove(&id);
                 }
             }
-            Errand::Complete(_) | Errand::Level(_) => {}
+            Errand::Complete(_) | Errand::Level(_) | Errand::Follow(_) => {}
         }
     }
 }
 
 /// Whether a task, as its server describes it, has come to an end.
-fn is_over(task: &Json) -> bool {
+pub fn is_over(task: &Json) -> bool {
     let status = object::get_string(task, "status");
     matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"))
 }

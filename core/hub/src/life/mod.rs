@@ -19,6 +19,7 @@ mod usage;
 mod vitals;
 mod watch;
 
+pub use holds::is_over;
 pub use idle::IdleRule;
 pub use manifest::Manifest;
 pub use tended::{Start, Tended, Terms};

@@ -321,7 +321,8 @@ impl Backend for Tended {
                     Errand::Subscribe(_)
                     | Errand::Complete(_)
                     | Errand::Level(_)
-                    | Errand::Task(..),
+                    | Errand::Task(..)
+                    | Errand::Follow(_),
                 ) => {}
             }
             result

@@ -152,6 +152,8 @@ pub enum Errand {
     /// Something about a task that a call has started: the method, and the params as the client
     /// wrote them.
     Task(String, Json),
+    /// Tell how these tasks go, for as long as somebody waits for the end of it.
+    Follow(Vec<String>),
 }
 
 /// Who a connected server is.
@@ -206,7 +208,7 @@ pub trait Clock: Send + Sync {
 // === impl Errand ===
 
 impl Errand {
-    /// The method by which it is asked, in the older revisions.
+    /// The method by which it is asked, in the older revisions where they have it.
     pub fn method(&self) -> &str {
         match self {
             Self::Complete(_) => "completion/complete",
@@ -214,6 +216,7 @@ impl Errand {
             Self::Unsubscribe(_) => "resources/unsubscribe",
             Self::Level(_) => "logging/setLevel",
             Self::Task(method, _) => method,
+            Self::Follow(_) => "subscriptions/listen",
         }
     }
 }

@@ -79,6 +79,15 @@ pub trait Operator: Send + Sync {
         0
     }
 
+    /// Whether its request is a subscription. Then it is a party to no call: it hears what comes
+    /// there, and nothing else.
+    fn is_subscriber(&self) -> bool {
+        false
+    }
+
+    /// Is told what comes on its subscription, in order; must not wait.
+    fn hear(&self, _method: &str, _params: &Json) {}
+
     /// Whether what a server says of the call reaches anybody once it is answered: it may have
     /// become a task.
     fn hears_on(&self) -> bool {

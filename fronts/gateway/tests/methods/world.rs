@@ -355,6 +355,7 @@ impl Backend for Server {
     ) -> BoxFuture<'a, Result<Json, CallError>> {
         let params = match errand {
             Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
+            Errand::Follow(ids) => Json::from_value(ids).unwrap(),
             Errand::Subscribe(text) | Errand::Unsubscribe(text) | Errand::Level(text) => {
                 compose::string(text)
             }
