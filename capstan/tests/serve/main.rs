@@ -19,6 +19,7 @@ mod servers;
 mod life;
 mod overrides;
 mod telemetry;
+mod tasks;
 mod trail;
 mod verdicts;
 mod approvals;

@@ -3,7 +3,7 @@
 //! Read in this order: [`revision`] and [`client`] are who is on the other side, [`exchange`] is
 //! one request and what comes back (`telling` is how more than the answer comes out), [`gateway`] takes requests and hands each to its method:
 //! `hello` (who we are, with `able`: what can be done), `lists` (what there is), `call` (the road),
-//! `errand` (completion, log levels), `task` with `tasks` (results that are fetched later) and
+//! `errand` (completion, log levels), `task` with `tasks` and `follow` (results that are fetched later) and
 //! `listen` (changes); `renew` puts another hub behind it, `ending` is its end. `operator` is the client as the road sees
 //! it (`hearing`: what it wants to hear), `sign` says which server asks it something, `approve` how it is asked whether a call may run,
 //! `park` keeps calls whose client has to come back with an answer, `seal` protects what such a
@@ -41,6 +41,7 @@ mod call;
 mod delivering;
 mod errand;
 mod task;
+mod follow;
 mod watch;
 mod listen;
 mod renew;

@@ -8,12 +8,16 @@ use bytes::Bytes;
 use capstan_hub::Asks;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
+use capstan_wire::protocol::META_SUBSCRIPTION;
 use capstan_wire::{Json, RequestId, compose, object};
+use futures::FutureExt as _;
+use futures::future::pending;
 
 use crate::classes::Change;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::Fault;
+use crate::follow::Followed;
 use crate::gateway::Gateway;
 use crate::identity::caller_of;
 use crate::operator::Event;
@@ -27,21 +31,17 @@ const MAX_LISTENS: usize = 10_000;
 /// Those of one peer.
 const MAX_OWN: usize = 1000;
 
-/// `_meta` key of a message on a subscription.
-const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
 /// Whom changes are told to.
 pub(crate) struct Audience {
     /// Clients that are connected, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
-    listens: Mutex<HashMap<u64, Listen>>,
+    listens: Mutex<HashMap<u64, Arc<Listen>>>,
     shares: Arc<Shares>,
 }
 
 /// A subscription of a modern client.
-#[derive(Clone)]
-struct Listen {
+pub(crate) struct Listen {
     view: View,
     caller: Arc<Caller>,
     /// The id of its request, which every message repeats.
@@ -121,8 +121,8 @@ impl Gateway {
         let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
         let lists: HashSet<&'static str> =
             LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
-        let uris = object::get(&filter, "resourceSubscriptions");
-        let uris: Vec<String> = uris.and_then(|uris| uris.read().ok()).unwrap_or_default();
+        let named = |key| object::get(&filter, key).and_then(|all| all.read::<Vec<String>>().ok());
+        let uris = named("resourceSubscriptions").unwrap_or_default();
         // Taken first: what there is no place for asks nothing of any server.
         let Some(_share) = self.audience.shares.take(client.peer) else {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
@@ -138,16 +138,27 @@ impl Gateway {
                 resources.insert((server, own), uri);
             }
         }
+        let tasks = named("taskIds").unwrap_or_default();
+        let followed = self.follow(&client, tasks, &events).await;
         let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
-        let listen = Listen { view, caller, id, lists, resources, events };
+        let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
         // The first message says what was understood.
-        if listen.events.tell(Event::Message(listen.acknowledged())).await.is_err() {
+        let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
+        if listen.events.tell(Event::Message(first)).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
-        let number = self.audience.add(listen);
+        let number = self.audience.add(Arc::clone(&listen));
         let _ends = Ends { gateway: Arc::clone(&self), number };
         drop(watched);
-        self.stopped.clone().wait_for(|stopped| *stopped).await.ok();
+        let telling = match followed {
+            Some(followed) => self.tell_tasks(followed, &listen).boxed(),
+            None => pending().boxed(),
+        };
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            _ = telling => {}
+        }
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
     }
 
@@ -174,17 +185,6 @@ impl Gateway {
             if meant(&listen.view, &listen.caller) && listen.lists.contains(key) {
                 listen.tell(method, &Json::empty_object());
             }
-        }
-    }
-
-    /// How a task goes is its owner's business.
-    fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
-        let own = object::get_string(params, "taskId");
-        let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
-        let client = owner.and_then(|number| self.audience.clients().get(&number)?.upgrade());
-        if let Some(client) = client {
-            let params = self.tasks.translate(server, params);
-            client.tell(compose::notification(method, Some(&params)).into());
         }
     }
 
@@ -249,7 +249,7 @@ impl Listener for Gateway {
 // === impl Audience ===
 
 impl Audience {
-    fn add(&self, listen: Listen) -> u64 {
+    fn add(&self, listen: Arc<Listen>) -> u64 {
         let mut listens = self.listens();
         let number = listens.keys().max().map_or(1, |last| last + 1);
         listens.insert(number, listen);
@@ -287,7 +287,7 @@ impl Audience {
             }
         }
         for listen in self.listening() {
-            for one in listen.resources.into_keys() {
+            for one in listen.resources.keys().cloned() {
                 wanted.entry(one).or_default().push(Arc::clone(&listen.caller));
             }
         }
@@ -298,15 +298,15 @@ impl Audience {
         self.clients().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn listening(&self) -> Vec<Listen> {
+    fn listening(&self) -> Vec<Arc<Listen>> {
         self.listens().values().cloned().collect()
     }
 
-    fn clients(&self) -> MutexGuard<'_, HashMap<u64, Weak<Client>>> {
+    pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<u64, Weak<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Listen>> {
+    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listen>>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -321,16 +321,16 @@ impl Default for Audience {
 // === impl Listen ===
 
 impl Listen {
-    fn acknowledged(&self) -> Bytes {
+    fn acknowledged<'a>(&self, tasks: impl Iterator<Item = &'a String>) -> Bytes {
         let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
         let mut understood: Vec<(&str, &Json)> =
             self.lists.iter().map(|key| (*key, &yes)).collect();
         understood.sort_by_key(|(key, _)| *key);
         let uris: Vec<Json> = self.resources.values().map(|uri| compose::string(uri)).collect();
-        let uris = compose::array(&uris);
-        if !self.resources.is_empty() {
-            understood.push(("resourceSubscriptions", &uris));
-        }
+        let tasks: Vec<Json> = tasks.map(|id| compose::string(id)).collect();
+        let named = [("resourceSubscriptions", uris), ("taskIds", tasks)];
+        let named = named.map(|(key, all)| (key, (!all.is_empty()).then(|| compose::array(&all))));
+        understood.extend(named.iter().filter_map(|(key, all)| Some((*key, all.as_ref()?))));
         let understood = compose::object(&understood);
         let params = compose::object(&[("notifications", &understood)]);
         self.message("notifications/subscriptions/acknowledged", &params)
@@ -340,6 +340,11 @@ impl Listen {
         if self.events.try_tell(Event::Message(self.message(method, params))).is_err() {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
+    }
+
+    /// Tells it when there is room; `None` when nobody hears it.
+    pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
+        self.events.tell(Event::Message(self.message(method, params))).await.ok()
     }
 
     fn message(&self, method: &str, params: &Json) -> Bytes {

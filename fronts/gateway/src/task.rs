@@ -87,11 +87,7 @@ impl Gateway {
         let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
         let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
         match self.hub().task(&task.server, method, params, asker).await {
-            Ok(result) => {
-                let result = self.sift(&task, result, &operator).await;
-                let result = self.tasks.translate(&task.server, &result);
-                Ok(operator.signed_requests(&task.server, &result))
-            }
+            Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
             // Tasks of a process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
                 if task.orphaned =>
@@ -103,6 +99,18 @@ impl Gateway {
             }
             Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
         }
+    }
+
+    /// What a server says of a task, as its client is shown it.
+    pub(crate) async fn as_shown(
+        &self,
+        task: &Kept,
+        said: Json,
+        operator: &Arc<ClientOperator>,
+    ) -> Json {
+        let said = self.sift(task, said, operator).await;
+        let said = self.tasks.translate(&task.server, &said);
+        operator.signed_requests(&task.server, &said)
     }
 
     /// What a task says, without what it asks for and its client may not or cannot be asked: that
@@ -132,7 +140,10 @@ impl Gateway {
             ("inputResponses", &compose::object(&declined)),
         ]);
         let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
-        if let Err(error) = self.hub().task(&task.server, "tasks/update", params, by).await {
+        // A server may tell of its task whenever it is told something: no word without an answer.
+        if !declined.is_empty()
+            && let Err(error) = self.hub().task(&task.server, "tasks/update", params, by).await
+        {
             tracing::debug!(server = %task.server, %error, "a task was not told no");
         }
         let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();

@@ -12,3 +12,4 @@ mod names;
 mod renew;
 mod questions;
 mod tasks;
+mod follow;

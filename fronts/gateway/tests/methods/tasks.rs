@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use capstan_gateway::{Client, Out, View};
+use capstan_gateway::{Client, View};
 use capstan_hub::ports::{Ask, Asking, Listener as _, Notice, Operator};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
@@ -12,10 +12,10 @@ use futures::future::ready;
 use crate::world::{Given, Server, World, finish, follow, json, member};
 
 /// A client of the extension of 2026-07-28.
-const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+pub(crate) const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 /// A server of the extension, which calls its only task `1`, like every other of its kind.
-fn modern(name: &str) -> Server {
+pub(crate) fn modern(name: &str) -> Server {
     let made = r#"{"resultType":"task","taskId":"1","status":"working","ttlMs":60000}"#;
     Server::modern(name)
         .able(r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
@@ -59,7 +59,7 @@ fn of(id: &str) -> String {
     compose::object(&[("taskId", &compose::string(id))]).to_string()
 }
 
-fn text(message: &str, path: &str) -> String {
+pub(crate) fn text(message: &str, path: &str) -> String {
     json(&member(message, path)).read().unwrap()
 }
 
@@ -269,17 +269,4 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
     assert!(!operator.hears_on());
     operator.notice(progress());
     assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());
-}
-
-#[tokio::test]
-async fn whoever_does_not_know_tasks_cannot_listen_to_any() {
-    let world = World::new(vec![modern("a")]);
-    let wanted = r#"{"notifications":{"taskIds":["x"],"toolsListChanged":true}}"#;
-    let said = world.ask_modern((View::All, "{}"), "subscriptions/listen", wanted).await;
-    assert_eq!(member(&said.answer, "error.code"), "-32021");
-    // Who does is told what comes of it, and asks how the task goes.
-    let mut listening = world.start_modern((View::All, ABLE), "subscriptions/listen", wanted);
-    let Some(Out::Message(first)) = listening.next().await else { panic!("nothing is said") };
-    let first = String::from_utf8(first.to_vec()).unwrap();
-    assert_eq!(member(&first, "params.notifications"), r#"{"toolsListChanged":true}"#);
 }
