@@ -102,7 +102,7 @@ impl Local {
     /// Sends a request and waits for the beginning of its answer.
     pub(crate) async fn send(
         self: &Arc<Self>,
-        mut request: Request<Pieces>,
+        mut request: Box<Request<Pieces>>,
     ) -> Result<Response<Flow>, LocalError> {
         loop {
             let (mut line, is_new) = match self.take() {
@@ -111,7 +111,7 @@ impl Local {
                 None => (Box::pin(self.connect()).await?, true),
             };
             let Line { sender, connection } = &mut line;
-            let mut answer = pin!(sender.try_send_request(request));
+            let mut answer = pin!(sender.try_send_request(*request));
             let driven = poll_fn(|cx| {
                 drive(connection, cx);
                 answer.as_mut().poll(cx)
@@ -123,7 +123,7 @@ impl Local {
                 }
                 // The server was tired of an idle connection, and nothing of the request has left.
                 Err(mut error) => match error.take_message() {
-                    Some(again) if !is_new => request = again,
+                    Some(again) if !is_new => *request = again,
                     Some(_) | None => return Err(LocalError::Broken(error.into_error())),
                 },
             }

@@ -266,7 +266,8 @@ async fn take_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
             tokio::task::yield_now().await;
         }
         Ok(Message::Request { id, method, params }) => {
-            inbound.request(id, &method, params, of).await;
+            // Rarer than replies, of which each would carry it along.
+            Box::pin(inbound.request(id, &method, params, of)).await;
         }
         Err(problem) => inbound.not_protocol(line, problem),
     }

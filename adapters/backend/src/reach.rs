@@ -83,7 +83,7 @@ impl Reach {
     }
 
     /// Sends, and waits for the beginning of the answer.
-    pub(crate) async fn send(&self, order: Order) -> Result<Response, ReachError> {
+    pub(crate) async fn send(&self, order: Box<Order>) -> Result<Response, ReachError> {
         match self {
             Self::Local(local, host) => {
                 let response =
@@ -102,16 +102,16 @@ impl Reach {
     }
 }
 
-async fn send_far(client: &Client, order: Order) -> Result<Response, reqwest::Error> {
-    let Order { method, to, headers, body } = order;
+async fn send_far(client: &Client, order: Box<Order>) -> Result<Response, reqwest::Error> {
+    let Order { method, to, headers, body } = *order;
     let request = client.request(method, to.url().clone()).headers(headers);
     let mut response = request.body(body.whole()).send().await?;
     let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
     Ok(Response { status, headers, body: Incoming::Far(response) })
 }
 
-fn request(order: Order, host: &HeaderValue) -> Result<Request<Pieces>, ReachError> {
-    let Order { method, to, mut headers, body } = order;
+fn request(order: Box<Order>, host: &HeaderValue) -> Result<Box<Request<Pieces>>, ReachError> {
+    let Order { method, to, mut headers, body } = *order;
     headers.entry(HOST).or_insert_with(|| host.clone());
     headers.entry(ACCEPT_ENCODING).or_insert(GZIP);
     headers.entry(USER_AGENT).or_insert(OURSELVES);
@@ -119,7 +119,7 @@ fn request(order: Order, host: &HeaderValue) -> Result<Request<Pieces>, ReachErr
     *request.method_mut() = method;
     *request.uri_mut() = to.path.map_err(ReachError::Path)?;
     *request.headers_mut() = headers;
-    Ok(request)
+    Ok(Box::new(request))
 }
 
 /// Whether a body is packed, in the one way that we ask for.

@@ -207,11 +207,14 @@ impl Backend for Server {
     }
 
     fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        // Every call asks, and most find it there.
-        match self.connected().and_then(|session| session.known(listing)) {
+        match self.at_hand(listing) {
             Some(items) => std::future::ready(Ok(items)).boxed(),
             None => self.list_items(listing).boxed(),
         }
+    }
+
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.connected()?.known(listing)
     }
 
     fn run<'a>(

@@ -200,7 +200,7 @@ impl Session {
             // The tool has other headers than we know of. The call was refused unread, and the
             // list says what they are now.
             self.lists.forget(Listing::Tools);
-            listing::read(self, Listing::Tools).await?;
+            Box::pin(listing::read(self, Listing::Tools)).await?;
             said = self.send_once(ticket, params, operator).await?;
         }
         match said {

@@ -146,7 +146,7 @@ impl Web {
     ) -> Result<Response, WebError> {
         let mut moved = None;
         for _ in 0..=MAX_HOPS {
-            let mut order = write();
+            let mut order = Box::new(write());
             if let Some(next) = moved {
                 order.to = next;
             }

@@ -86,6 +86,10 @@ impl Backend for Followed {
         self.server.current(listing)
     }
 
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.server.at_hand(listing)
+    }
+
     fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
         self.server.wake()
     }

@@ -93,13 +93,13 @@ impl Hub {
     }
 
     /// The same; but a large answer may still be coming, where the operator wishes so.
-    pub async fn deliver(
-        &self,
-        session: &Session,
+    pub fn deliver<'a>(
+        &'a self,
+        session: &'a Session,
         call: Call,
         operator: Arc<dyn Operator>,
-    ) -> Result<Delivery, CallError> {
-        Attempt::at_once(self, &call).walk(session, call, operator).await
+    ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
+        Attempt::at_once(self, &call).walk(session, call, operator)
     }
 
     /// Says what would be decided about a call, and why, without running it.

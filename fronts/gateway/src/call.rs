@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
-use capstan_hub::{Call, Part, Screened, Shape};
+use capstan_hub::{Call, Hub, Part, Screened, Shape};
 use capstan_model::{CallError, ItemId, Kind, Target};
 use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, compose, object};
@@ -156,7 +156,8 @@ impl Way {
         }
         let operator = Arc::new(operator);
         let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        let task = Task::new(self.run(operator));
+        // Boxed, because a task is moved on its way to where it runs, and when it is done.
+        let task = Task::new(Box::pin(self.run(operator)));
         let exchange = Exchange::running(id, &client, coming_out, task);
         match coming {
             Some(coming) => exchange.coming(coming),
@@ -164,66 +165,83 @@ impl Way {
         }
     }
 
-    async fn run(mut self, operator: Arc<ClientOperator>) -> Result<Done, Fault> {
-        let mut params = self.params_for_server();
-        // The road puts another name into large params; nobody needs both, nor a part of them.
-        self.params = Json::empty_object();
-        let span = self.span(&params);
-        if let Some(context) = span.as_ref().and_then(|span| span.context()) {
-            params = context.put(&params);
-        }
-        let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
-        let call = Call { caller, target: self.target(), params, part: self.part };
-        let walked = tokio::select! {
-            biased;
-            walked = self.walk(call, span, &operator) => walked,
-            () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
-        };
-        match walked {
-            Ok(coming) => Ok(Done::Coming(Box::new(coming))),
-            Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
-            Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    fn run(
+        mut self,
+        operator: Arc<ClientOperator>,
+    ) -> impl Future<Output = Result<Done, Fault>> + Send {
+        async move {
+            let mut params = self.params_for_server();
+            // The road puts another name into large params; nobody needs both, nor a part of them.
+            self.params = Json::empty_object();
+            let span = self.span(&params);
+            if let Some(context) = span.as_ref().and_then(|span| span.context()) {
+                params = context.put(&params);
+            }
+            let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
+            let call = Call { caller, target: self.target(), params, part: self.part };
+            let walked = tokio::select! {
+                biased;
+                walked = self.walk(call, span, &operator) => walked,
+                () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
+            };
+            match walked {
+                Ok(coming) => Ok(Done::Coming(Box::new(coming))),
+                Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
+                Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
+            }
         }
     }
 
     /// Takes a call down the road; an answer that has come as a whole is no error.
     async fn walk(
         &self,
-        mut call: Call,
+        call: Call,
         mut span: Option<Box<dyn Span>>,
         operator: &Arc<ClientOperator>,
     ) -> Result<Delivering, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
-        // Written down from the first look for it: who tries what is not there leaves a trace too.
-        let is_searched = self.client.view == View::All && self.kind == Kind::Resource;
-        let search = is_searched.then(|| hub.begin_search(&call));
-        if is_searched {
-            let located = Box::pin(self.gateway.locate(&self.client, &self.name)).await;
-            let Some((server, item)) = located else {
-                let (kind, name) = (self.kind, self.name.clone());
-                let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
-                end(span, || Ending::failed(&unknown));
-                if let Some(search) = search {
-                    drop(search.end(Err(unknown.clone())).await);
-                }
-                return Err(Err(unknown));
-            };
-            call.target = Target::exact(self.kind, ItemId { server, item });
+        if self.client.view == View::All && self.kind == Kind::Resource {
+            // Rarer than calls of tools, which need not carry it along.
+            return Box::pin(self.search(&hub, call, span, operator)).await;
         }
-        if let Some(span) = &mut span
-            && let Some(id) = hub.ids_of(&call.target).next()
-        {
-            span.found(&id.server);
-        }
-        let session = Arc::clone(&self.client.session);
+        found(&hub, &call, span.as_mut());
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(operator);
-        let delivered = match search {
-            Some(search) => search.deliver(&session, call, person).await,
-            None => hub.deliver(&session, call, person).await,
+        let delivered = hub.deliver(&self.client.session, call, person).await;
+        delivering::begin(delivered, (self.kind, self.words()), counted, span, &hub).await
+    }
+
+    /// The same for an item whose name does not say whose it is.
+    async fn search(
+        &self,
+        hub: &Arc<Hub>,
+        mut call: Call,
+        mut span: Option<Box<dyn Span>>,
+        operator: &Arc<ClientOperator>,
+    ) -> Result<Delivering, Result<Screened, CallError>> {
+        // Written down from the first look for it: who tries what is not there leaves a trace too.
+        let attempt = hub.begin_search(&call);
+        let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {
+            let (kind, name) = (self.kind, self.name.clone());
+            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
+            if let Some(span) = span {
+                span.end(Ending::failed(&unknown));
+            }
+            drop(attempt.end(Err(unknown.clone())).await);
+            return Err(Err(unknown));
         };
-        let words = if self.call.is_some() { Words::Modern } else { Words::Legacy };
-        delivering::begin(delivered, (self.kind, words), counted, span, &hub).await
+        call.target = Target::exact(self.kind, ItemId { server, item });
+        found(hub, &call, span.as_mut());
+        let counted = self.gateway.metrics.begin();
+        let person = Arc::<ClientOperator>::clone(operator);
+        let delivered = attempt.deliver(&self.client.session, call, person).await;
+        delivering::begin(delivered, (self.kind, self.words()), counted, span, hub).await
+    }
+
+    /// Whose words the result is told in.
+    fn words(&self) -> Words {
+        if self.call.is_some() { Words::Modern } else { Words::Legacy }
     }
 
     /// Somebody may be watching.
@@ -335,8 +353,11 @@ impl Way {
     }
 }
 
-fn end(span: Option<Box<dyn Span>>, ending: impl FnOnce() -> Ending) {
-    if let Some(span) = span {
-        span.end(ending());
+/// Tells who watches a call which server it is for.
+fn found(hub: &Hub, call: &Call, span: Option<&mut Box<dyn Span>>) {
+    if let Some(span) = span
+        && let Some(id) = hub.ids_of(&call.target).next()
+    {
+        span.found(&id.server);
     }
 }

@@ -58,6 +58,14 @@ impl Memory {
         (!offers).then(|| Arc::new([]) as Arc<[Item]>)
     }
 
+    /// The list to go on with, where this one was taken note of.
+    pub(super) fn adopted(&self, listing: Listing, items: &Arc<[Item]>) -> Option<Arc<[Item]>> {
+        let known = self.lists.get(&listing)?;
+        let last = known.compared.as_ref()?;
+        // It is held by whoever asks, so that its place cannot be another's by now.
+        std::ptr::eq(last.as_ptr(), Arc::as_ptr(items)).then(|| Arc::clone(&known.items))
+    }
+
     /// Takes note of what the server itself lists: the list to go on with, and what is new.
     pub(super) fn adopt(&mut self, listing: Listing, items: &Arc<[Item]>) -> (Arc<[Item]>, News) {
         let own = Arc::downgrade(items);
@@ -96,6 +104,9 @@ mod tests {
         let (same, news) = memory.adopt(Listing::Tools, &list(&[r#"{"name":"a"}"#]));
         assert!(Arc::ptr_eq(&same, &first) && news == News::None);
         assert_eq!(memory.adopt(Listing::Prompts, &first).1, News::First);
+        assert!(memory.adopted(Listing::Tools, &list(&[r#"{"name":"a"}"#])).is_none());
+        let adopted = memory.adopted(Listing::Prompts, &first).unwrap();
+        assert!(Arc::ptr_eq(&adopted, &first));
         for other in [&[r#"{"name": "a"}"#][..], &[], &[r#"{"name":"a"}"#; 2]] {
             let (now, news) = memory.adopt(Listing::Tools, &list(other));
             assert_eq!((now.len(), news), (other.len(), News::Changed), "{other:?}");

@@ -261,6 +261,11 @@ impl Backend for Tended {
         .boxed()
     }
 
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        let items = self.server.at_hand(listing)?;
+        lock(&self.memory).adopted(listing, &items)
+    }
+
     fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
         async {
             let _need = self.need();

@@ -1,6 +1,6 @@
 //! Lists of servers, looked at before anybody decides about what is in them.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use capstan_model::{CallError, ItemId};
@@ -18,11 +18,11 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
-        let listed = async {
+        let listed = pin!(async {
             let items = backend.list(listing).await?;
             self.compare(backend, listing, &items).await;
             Ok(items)
-        };
+        });
         self.beside(backend, listing, listed).await
     }
 
@@ -32,11 +32,11 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<Arc<[Item]>, CallError> {
-        let glanced = async {
+        let glanced = pin!(async {
             let items = backend.glance(listing).await?;
             self.compare(backend, listing, &items).await;
             Ok(items)
-        };
+        });
         self.beside(backend, listing, glanced).await
     }
 
@@ -55,12 +55,26 @@ impl Hub {
         backend: &Arc<dyn Backend>,
         listing: Listing,
     ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
-        let judged = async {
+        let judged = pin!(async {
             let items = backend.current(listing).await?;
             let odd = self.compare(backend, listing, &items).await;
             Ok((items, odd))
-        };
+        });
         self.beside(backend, listing, judged).await
+    }
+
+    /// The same, where nothing has to be waited for.
+    pub(crate) fn judged_at_once(
+        &self,
+        backend: &Arc<dyn Backend>,
+        listing: Listing,
+    ) -> Option<(Arc<[Item]>, Arc<Odd>)> {
+        let items = backend.at_hand(listing)?;
+        let odd = match listing {
+            Listing::Tools => self.pins.looked_at(backend.name(), &items)?,
+            Listing::Prompts | Listing::Resources | Listing::Templates => Arc::default(),
+        };
+        Some((items, odd))
     }
 
     /// Lets the server and what its tools are compared with get ready at the same time: each may
@@ -69,17 +83,17 @@ impl Hub {
         &self,
         backend: &Arc<dyn Backend>,
         listing: Listing,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
     ) -> T {
-        if listing != Listing::Tools || !self.pins.is_unready(backend.name()) {
-            return work.await;
+        if listing == Listing::Tools && self.pins.is_unready(backend.name()) {
+            // Once for each server, and not to be carried along by every call.
+            let ready = Box::pin(self.pins.get_ready());
+            // The work goes first, and is not waited with when it is done.
+            if let Either::Left((done, _)) = select(work.as_mut(), ready).await {
+                return done;
+            }
         }
-        let ready = pin!(self.pins.get_ready());
-        // The work goes first, and is not waited with when it is done.
-        match select(pin!(work), ready).await {
-            Either::Left((done, _)) => done,
-            Either::Right(((), work)) => work.await,
-        }
+        work.await
     }
 
     /// How a tool stands. One that does not seem to be what was approved is looked up again, so that

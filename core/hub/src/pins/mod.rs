@@ -122,14 +122,23 @@ impl Pins {
     }
 
     async fn look(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Arc<Odd> {
-        let Some(kept) = &self.kept else { return Arc::default() };
-        let now = kept.clock.monotonic();
-        let seen = self.lock().get(server).filter(|seen| enough(seen, items, now)).cloned();
-        match seen {
-            Some(seen) => seen.odd,
+        match self.seen(server, items, enough) {
+            Some(odd) => odd,
             // Rare, and large: kept out of what every call carries along.
             None => Box::pin(self.look_up(server, items, enough)).await,
         }
+    }
+
+    /// The same, where that was done before.
+    pub(crate) fn looked_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Option<Arc<Odd>> {
+        self.seen(server, items, Seen::is_fresh)
+    }
+
+    fn seen(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Option<Arc<Odd>> {
+        let Some(kept) = &self.kept else { return Some(Arc::default()) };
+        let now = kept.clock.monotonic();
+        let all = self.lock();
+        all.get(server).filter(|seen| enough(seen, items, now)).map(|seen| Arc::clone(&seen.odd))
     }
 
     async fn look_up(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Arc<Odd> {

@@ -42,7 +42,7 @@ impl<'a> Attempt<'a> {
     /// Takes the call down the whole road and waits for all of its answer.
     pub async fn call(
         self,
-        session: &Session,
+        session: &'a Session,
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Screened, CallError> {
@@ -53,7 +53,7 @@ impl<'a> Attempt<'a> {
     /// wishes so.
     pub async fn deliver(
         mut self,
-        session: &Session,
+        session: &'a Session,
         call: Call,
         operator: Arc<dyn Operator>,
     ) -> Result<Delivery, CallError> {
@@ -61,22 +61,25 @@ impl<'a> Attempt<'a> {
         self.walk(session, call, operator).await
     }
 
-    pub(crate) async fn walk(
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    pub(crate) fn walk(
         mut self,
-        session: &Session,
+        session: &'a Session,
         call: Call,
         operator: Arc<dyn Operator>,
-    ) -> Result<Delivery, CallError> {
-        let result = match walk(self.hub, session, call, operator, &mut self.record).await {
-            Ok(Passed::Flowing(stream)) => {
-                let flowing = Flowing::new(stream, self.record.keep());
-                return Ok(Delivery::Flowing(Box::new(flowing)));
-            }
-            Ok(Passed::Whole(screened)) => Ok(screened),
-            Err(error) => Err(error),
-        };
-        let settling = self.record.close(&result);
-        settled(settling, result.map(Delivery::Whole)).await
+    ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
+        async move {
+            let result = match walk(self.hub, session, call, operator, &mut self.record).await {
+                Ok(Passed::Flowing(stream)) => {
+                    let flowing = Flowing::new(stream, self.record.keep());
+                    return Ok(Delivery::Flowing(Box::new(flowing)));
+                }
+                Ok(Passed::Whole(screened)) => Ok(screened),
+                Err(error) => Err(error),
+            };
+            let settling = self.record.close(&result);
+            settled(settling, result.map(Delivery::Whole)).await
+        }
     }
 
     /// Notes which item is meant, where the front has to look for it.

@@ -8,7 +8,7 @@ use super::record::Record;
 use super::resolve::Resolved;
 use crate::approvals::Decision;
 use crate::hub::Hub;
-use crate::ports::{Approval, Item, Operator};
+use crate::ports::{Approval, Item, Operator, Question};
 use crate::{Ground, Part, Session, Standing};
 
 /// A call that rules and operator agree to.
@@ -25,34 +25,45 @@ pub(super) async fn confirm(
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
     if let Some(question) = question {
-        let Decision { approval, open } = match resolved.call.part {
-            // Said yes to before the server asked for input; it is the same call.
-            Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
-            Part::Later { approved: false } | Part::First => {
-                hub.approvals.decide(&session.memory, &question, operator).await
-            }
-        };
-        match approval {
-            Approval::Yes(ground, _) => {
-                record.approved(ground);
-                operator.allowed();
-                pin(hub, &resolved, ground).await;
-            }
-            Approval::No(ground) => {
-                record.approved(ground);
-                let (item, rule) = (resolved.id.to_string(), question.rule);
-                return Err(match ground {
-                    Ground::Refused => CallError::Refused { item, rule },
-                    Ground::Nobody
-                    | Ground::ByHand
-                    | Ground::Asked
-                    | Ground::Remembered
-                    | Ground::OtherShell => CallError::NotApproved { item, rule, open },
-                });
-            }
-        }
+        // Few calls are asked about, and the others carry nothing along for it.
+        Box::pin(ask((hub, session), operator, (&resolved, &question), record)).await?;
     }
     Ok(Approved { resolved })
+}
+
+async fn ask(
+    (hub, session): (&Hub, &Session),
+    operator: &dyn Operator,
+    (resolved, question): (&Resolved, &Question),
+    record: &mut Record<'_>,
+) -> Result<(), CallError> {
+    let Decision { approval, open } = match resolved.call.part {
+        // Said yes to before the server asked for input; it is the same call.
+        Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
+        Part::Later { approved: false } | Part::First => {
+            hub.approvals.decide(&session.memory, question, operator).await
+        }
+    };
+    match approval {
+        Approval::Yes(ground, _) => {
+            record.approved(ground);
+            operator.allowed();
+            pin(hub, resolved, ground).await;
+            Ok(())
+        }
+        Approval::No(ground) => {
+            record.approved(ground);
+            let (item, rule) = (resolved.id.to_string(), question.rule.clone());
+            Err(match ground {
+                Ground::Refused => CallError::Refused { item, rule },
+                Ground::Nobody
+                | Ground::ByHand
+                | Ground::Asked
+                | Ground::Remembered
+                | Ground::OtherShell => CallError::NotApproved { item, rule, open },
+            })
+        }
+    }
 }
 
 /// A yes to a tool that is new approves it as it is, if it was asked for. That of a client in the

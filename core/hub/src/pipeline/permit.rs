@@ -15,7 +15,7 @@ use crate::ports::Question;
 pub(super) struct Permitted {
     pub(super) resolved: Resolved,
     /// What the operator has to be asked, if a rule says so.
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<Box<Question>>,
 }
 
 pub(super) fn permit(
@@ -37,7 +37,7 @@ pub(super) fn permit(
     record.ruled(&ruling);
     let question = match ruling.verdict {
         Verdict::Allow => None,
-        Verdict::Ask => Some(Question {
+        Verdict::Ask => Some(Box::new(Question {
             caller: Arc::clone(&resolved.call.caller),
             id: resolved.id.clone(),
             kind: resolved.call.target.kind,
@@ -46,7 +46,7 @@ pub(super) fn permit(
             rule: ruling.rule,
             by: ruling.by,
             offers: vec![Extent::Once],
-        }),
+        })),
         Verdict::Deny => {
             return Err(CallError::Denied { item: resolved.id.to_string(), rule: ruling.rule });
         }

@@ -10,7 +10,7 @@ use capstan_wire::{Json, compose, object};
 use super::record::Record;
 use crate::catalog::{Fact, check_arguments, find_public};
 use crate::hub::Hub;
-use crate::ports::{Item, Listing};
+use crate::ports::{Backend, Item, Listing};
 use crate::{Call, Check, Standing};
 
 /// How many names a typo is answered with.
@@ -95,12 +95,10 @@ async fn find_checked(
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }
-    let (id, definition, fact, standing) = match by_id(hub, &call, first).await? {
+    let (id, definition, fact, standing) = match at_once(hub, &call, first.as_ref()) {
         Some(found) => found,
-        None => match find_public(hub, &call.caller, &call.target).await? {
-            Some((id, definition, standing)) => (id, definition, None, standing),
-            None => return Err(unknown(hub, &call).await),
-        },
+        // Rare, and large: kept out of what every call carries along.
+        None => Box::pin(look_for(hub, &call, first)).await?,
     };
     let call = with_own_name(call, &id)?;
     let effect = match &fact {
@@ -139,41 +137,79 @@ fn settled(hub: &Hub, id: &ItemId, effect: Effect, call: Call) -> Result<Call, C
 /// approved.
 type Found = (ItemId, Json, Option<Arc<Fact>>, Standing);
 
-/// The item that the name was given to, or that it spells.
-async fn by_id(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Option<Found>, CallError> {
-    let target = &call.target;
+/// The item that is meant, where nothing has to be waited for to know it.
+fn at_once(hub: &Hub, call: &Call, first: Option<&ItemId>) -> Option<Found> {
+    let (id, kind) = (first?, call.target.kind);
+    let (backend, listing) = (within_reach(hub, call, id)?, listing_of(kind)?);
+    let (items, odd) = hub.judged_at_once(backend, listing)?;
+    let (id, definition, fact) = offered(hub, kind, id, &items)?;
+    match Standing::of(&odd, &id.item) {
+        known @ (Standing::Approved | Standing::Unexpected) => {
+            Some((id, definition, Some(fact), known))
+        }
+        // Looked at again, which may take a while.
+        Standing::New | Standing::Changed => None,
+    }
+}
+
+/// The item that the name was given to, or that it spells, or that is offered by that name.
+async fn look_for(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Found, CallError> {
     let tried = first.clone();
-    let others = std::iter::once_with(|| hub.ids_of(target)).flatten();
+    let others = std::iter::once_with(|| hub.ids_of(&call.target)).flatten();
     let others = others.filter(|id| Some(id) != tried.as_ref());
-    // For whoever can have nothing of a server, nothing is called as its items are.
-    let within_reach = |id: &ItemId| hub.policy.out_of_reach(&call.caller, &id.server).is_none();
-    for id in first.into_iter().chain(others).filter(within_reach) {
-        let Some(backend) = hub.backends.get(&id.server) else { continue };
-        let listing = match target.kind {
-            Kind::Tool => Listing::Tools,
-            Kind::Prompt => Listing::Prompts,
-            // A resource need not be listed: templates make more of them than any list holds.
-            Kind::Resource => {
-                return Ok(Some((id, Json::empty_object(), None, Standing::Approved)));
-            }
+    for id in first.into_iter().chain(others) {
+        let Some(backend) = within_reach(hub, call, &id) else { continue };
+        let Some(listing) = listing_of(call.target.kind) else {
+            return Ok((id, Json::empty_object(), None, Standing::Approved));
         };
         let (items, odd) = hub.judged(backend, listing).await?;
-        let facts = &hub.catalog.facts;
-        let index = facts.of(&id.server, target.kind, &items);
-        let overlay = match target.kind {
-            Kind::Tool => hub.catalog.overrides.learn(&id.server, &items),
-            Kind::Resource | Kind::Prompt => None,
-        };
-        let id = match overlay {
-            Some(overlay) => ItemId { item: overlay.own_name(&id.item).to_owned(), ..id },
-            None => id,
-        };
-        if let Some((definition, fact)) = facts.get(&hub.policy, &index, target.kind, &id) {
+        if let Some((id, definition, fact)) = offered(hub, call.target.kind, &id, &items) {
             let standing = hub.standing(&id, (&items, &odd)).await;
-            return Ok(Some((id, definition, Some(fact), standing)));
+            return Ok((id, definition, Some(fact), standing));
         }
     }
-    Ok(None)
+    match find_public(hub, &call.caller, &call.target).await? {
+        Some((id, definition, standing)) => Ok((id, definition, None, standing)),
+        None => Err(unknown(hub, call).await),
+    }
+}
+
+/// The server of an item. For whoever can have nothing of a server, nothing is called as its items
+/// are.
+fn within_reach<'a>(hub: &'a Hub, call: &Call, id: &ItemId) -> Option<&'a Arc<dyn Backend>> {
+    let refused = hub.policy.out_of_reach(&call.caller, &id.server);
+    hub.backends.get(&id.server).filter(|_| refused.is_none())
+}
+
+/// The list that an item must be on. A resource need not be listed: templates make more of them than
+/// any list holds.
+fn listing_of(kind: Kind) -> Option<Listing> {
+    match kind {
+        Kind::Tool => Some(Listing::Tools),
+        Kind::Prompt => Some(Listing::Prompts),
+        Kind::Resource => None,
+    }
+}
+
+/// An item of these, by its own name, with what its server says of it and what is known of it.
+fn offered(
+    hub: &Hub,
+    kind: Kind,
+    id: &ItemId,
+    items: &Arc<[Item]>,
+) -> Option<(ItemId, Json, Arc<Fact>)> {
+    let facts = &hub.catalog.facts;
+    let index = facts.of(&id.server, kind, items);
+    let overlay = match kind {
+        Kind::Tool => hub.catalog.overrides.learn(&id.server, items),
+        Kind::Resource | Kind::Prompt => None,
+    };
+    let mut id = id.clone();
+    if let Some(overlay) = overlay {
+        id.item = overlay.own_name(&id.item).to_owned();
+    }
+    let (definition, fact) = facts.get(&hub.policy, &index, kind, &id)?;
+    Some((id, definition, fact))
 }
 
 /// The caller's spelling makes way for the name that the server knows.

@@ -68,6 +68,11 @@ pub trait Backend: Send + Sync {
         self.list(listing)
     }
 
+    /// The same, where nothing has to be waited for to know it: most calls find it so.
+    fn at_hand(&self, _listing: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
     /// Connects if need be.
     fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
         Box::pin(async { self.about().await.map(drop) })
