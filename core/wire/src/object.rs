@@ -1,6 +1,7 @@
 //! Looks into an object, or replaces a member of it, without touching the rest.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::de::Error as _;
 
@@ -33,6 +34,12 @@ pub fn get(json: &Json, key: &str) -> Option<Json> {
 /// object, or a name in it cannot be read.
 pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
     find(json, keys).map(|found| found.map(|value| json.slice(value)))
+}
+
+/// Where in its text the value of the first member of this name stands.
+pub fn place(json: &Json, key: &str) -> Option<Range<usize>> {
+    let [found] = find(json, [key]);
+    json.place_of(found?)
 }
 
 /// The member called `key`, when it is a string.

@@ -1,10 +1,9 @@
-//! One list as it is sent: pages of bytes, what they were made of, and until when they hold.
+//! One list as it is sent: its pages, what they were made of, and until when they hold.
 
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing};
@@ -13,6 +12,7 @@ use capstan_policy::Policy;
 use capstan_wire::{Json, object};
 use jiff::Timestamp;
 
+use crate::page::Page;
 use crate::revision::Revision;
 
 /// Largest page, in bytes. Many clients read only the first.
@@ -22,9 +22,9 @@ const MAX_PAGE: usize = 8 * 1024 * 1024;
 pub(crate) struct Built {
     /// What it was made of. As long as that is the same, so is the list.
     sources: Vec<(ServerName, Arc<[Item]>)>,
-    pages: Vec<Bytes>,
+    pages: Vec<Arc<Page>>,
     /// The same for legacy clients, where they must not see all of it.
-    legacy: Option<Vec<Bytes>>,
+    legacy: Option<Vec<Arc<Page>>>,
     /// For resources and templates: whose each one is, by the name it is shown under.
     pub(crate) owners: HashMap<String, (ServerName, String)>,
     /// When a rule ceases to count, and others may be shown.
@@ -54,8 +54,8 @@ pub(crate) struct Pages {
 
 #[derive(Clone, Default)]
 struct Book {
-    done: Vec<Bytes>,
-    current: Vec<u8>,
+    done: Vec<Arc<Page>>,
+    current: Page,
 }
 
 // === impl Built ===
@@ -69,7 +69,7 @@ impl Built {
     }
 
     /// The pages, as a client of this revision may see them.
-    pub(crate) fn pages(&self, revision: Revision) -> &[Bytes] {
+    pub(crate) fn pages(&self, revision: Revision) -> &[Arc<Page>] {
         match &self.legacy {
             Some(legacy) if !revision.is_modern() => legacy,
             Some(_) | None => &self.pages,
@@ -123,14 +123,16 @@ impl Pages {
         Self { listing, all: Book::default(), legacy: None }
     }
 
-    pub(crate) fn push(&mut self, item: &Json) {
+    /// Adds an item, under another name where it is shown by one.
+    pub(crate) fn push(&mut self, item: &Json, name: Option<&Arc<str>>) {
         let plain = (self.listing == Listing::Tools).then(|| without_odd_output(item)).flatten();
         if plain.is_some() && self.legacy.is_none() {
             self.legacy = Some(self.all.clone());
         }
-        self.all.push(item);
+        let key = self.listing.name_key();
+        self.all.push(item, (key, name));
         if let Some(legacy) = &mut self.legacy {
-            legacy.push(plain.as_ref().unwrap_or(item));
+            legacy.push(plain.as_ref().unwrap_or(item), (key, name));
         }
     }
 }
@@ -138,27 +140,25 @@ impl Pages {
 // === impl Book ===
 
 impl Book {
-    fn push(&mut self, item: &Json) {
+    fn push(&mut self, item: &Json, (key, name): (&str, Option<&Arc<str>>)) {
         if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
             self.close();
         }
-        self.current.extend_from_slice(if self.current.is_empty() { b"[" } else { b"," });
-        self.current.extend_from_slice(item.as_bytes());
+        let item = match name {
+            None => Err(item.clone()),
+            Some(name) => self.current.push_as(item.clone(), key, name),
+        };
+        if let Err(item) = item {
+            self.current.push(item);
+        }
     }
 
     fn close(&mut self) {
-        self.current.push(b']');
-        // What has grown is up to twice as large as it need be. It is cut where it stands: another
-        // one beside it would be as much memory again.
-        let page = mem::take(&mut self.current).into_boxed_slice();
-        self.done.push(page.into());
+        self.done.push(Arc::new(mem::take(&mut self.current)));
     }
 
-    fn finish(mut self) -> Vec<Bytes> {
-        if self.current.is_empty() && self.done.is_empty() {
-            return vec![Bytes::from_static(b"[]")];
-        }
-        if !self.current.is_empty() {
+    fn finish(mut self) -> Vec<Arc<Page>> {
+        if !self.current.is_empty() || self.done.is_empty() {
             self.close();
         }
         self.done
@@ -187,19 +187,28 @@ mod tests {
     fn pages(items: &[Json]) -> Built {
         let mut pages = Pages::of(Listing::Tools);
         for item in items {
-            pages.push(item);
+            pages.push(item, None);
         }
         let (pages, legacy) = (pages.all.finish(), pages.legacy.map(Book::finish));
         Built { pages, legacy, ..Built::empty() }
     }
 
+    fn texts(pages: &[Arc<Page>]) -> Vec<String> {
+        let text = |page: &Arc<Page>| {
+            let mut text = Vec::new();
+            page.write_into(&mut text);
+            String::from_utf8(text).unwrap()
+        };
+        pages.iter().map(text).collect()
+    }
+
     #[test]
     fn pages_are_filled_in_order_and_an_empty_list_is_one() {
-        assert_eq!(pages(&[]).pages, ["[]"]);
+        assert_eq!(texts(&pages(&[]).pages), ["[]"]);
         let large = compose::string(&"x".repeat(MAX_PAGE / 2));
         let built = pages(&[large.clone(), large.clone(), large]);
         assert_eq!(built.pages.len(), 3);
-        for page in built.pages {
+        for page in texts(&built.pages) {
             let items = object::items(&Json::parse(page).unwrap()).unwrap();
             assert_eq!(items.len(), 1);
         }
@@ -220,11 +229,10 @@ mod tests {
             let [first, last] = fine.clone();
             let built = pages(&[first.clone(), tool("o", odd), last.clone()]);
             let all = format!("[{first},{},{last}]", tool("o", odd));
-            assert_eq!(built.pages(Revision::V2026_07_28), [all]);
+            assert_eq!(texts(built.pages(Revision::V2026_07_28)), [all]);
             let legacy = format!(r#"[{first},{{"name":"o","x":1.0}},{last}]"#);
             for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
-                let [page] = built.pages(revision) else { panic!("one page") };
-                assert_eq!(page, &legacy, "{odd}");
+                assert_eq!(texts(built.pages(revision)), [legacy.as_str()], "{odd}");
             }
         }
     }

@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
-use crate::exchange::Payload;
+use crate::exchange::{Payload, Text};
 use crate::fault::{Fault, INTERNAL, tool_error};
 use crate::metrics::Counted;
 
@@ -128,7 +128,7 @@ pub(crate) fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
     let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
     let comma = if is_empty { "" } else { "," };
     let before = Bytes::from(format!("{{{before}{comma}"));
-    Payload { before, body: bytes.slice_ref(rest), after: Bytes::new() }
+    Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
 }
 
 // === impl Delivering ===
@@ -236,6 +236,7 @@ mod tests {
     fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
         let Payload { before, body, after } =
             modern(&Json::parse(text.to_owned()).unwrap(), shape, kind);
+        let Text::Bytes(body) = body else { panic!("a result is no page") };
         String::from_utf8([before, body, after].concat()).unwrap()
     }
 

@@ -14,6 +14,7 @@ use crate::coming::Coming;
 use crate::delivering::{Delivered, Delivering, Done};
 use crate::fault::{Fault, INTERNAL};
 use crate::operator::{Event, Open};
+use crate::page::{Page, Parts};
 use crate::park::Parked;
 use crate::telling::{Hearer, channel};
 
@@ -55,7 +56,7 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Answer {
     head: Vec<u8>,
-    body: Bytes,
+    body: Text,
     tail: Bytes,
     /// The JSON-RPC code, when it is an error.
     error: Option<i64>,
@@ -65,8 +66,27 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     pub(crate) before: Bytes,
-    pub(crate) body: Bytes,
+    pub(crate) body: Text,
     pub(crate) after: Bytes,
+}
+
+/// The part of a result that is shared.
+#[derive(Clone, Debug)]
+pub(crate) enum Text {
+    Bytes(Bytes),
+    Page(Arc<Page>),
+}
+
+/// The pieces of an answer, in order. Those of a page are put together one after the other.
+pub struct Pieces {
+    head: Option<Bytes>,
+    body: Body,
+    tail: Option<Bytes>,
+}
+
+enum Body {
+    Bytes(Option<Bytes>),
+    Page(Parts),
 }
 
 /// A task that ends when nobody waits for it any more.
@@ -233,7 +253,7 @@ impl Answer {
 
     /// One that is put together already.
     fn whole(body: Bytes) -> Self {
-        Self { head: Vec::new(), body, tail: Bytes::new(), error: None }
+        Self { head: Vec::new(), body: Text::Bytes(body), tail: Bytes::new(), error: None }
     }
 
     pub(crate) fn result(id: &RequestId, result: &Json) -> Self {
@@ -242,7 +262,8 @@ impl Answer {
 
     pub(crate) fn fault(id: Option<&RequestId>, fault: &Fault) -> Self {
         let (head, tail) = (start(id, br#","error":"#), Bytes::from_static(b"}"));
-        Self { head, body: fault.to_json().bytes().clone(), tail, error: Some(fault.code()) }
+        let body = Text::Bytes(fault.to_json().bytes().clone());
+        Self { head, body, tail, error: Some(fault.code()) }
     }
 
     /// An error that no method had a hand in.
@@ -266,15 +287,22 @@ impl Answer {
     }
 
     /// The pieces, in order.
-    pub fn pieces(self) -> [Bytes; 3] {
-        [self.head.into(), self.body, self.tail]
+    pub fn pieces(self) -> Pieces {
+        let body = match self.body {
+            Text::Bytes(body) => Body::Bytes(Some(body)),
+            Text::Page(page) => Body::Page(Parts::of(page)),
+        };
+        Pieces { head: Some(self.head.into()), body, tail: Some(self.tail) }
     }
 
     /// Puts all of it behind what is there.
     pub fn write_into(&self, out: &mut Vec<u8>) {
         out.reserve(self.len());
         out.extend_from_slice(&self.head);
-        out.extend_from_slice(&self.body);
+        match &self.body {
+            Text::Bytes(body) => out.extend_from_slice(body),
+            Text::Page(page) => page.write_into(out),
+        }
         out.extend_from_slice(&self.tail);
     }
 }
@@ -283,7 +311,33 @@ impl Answer {
 
 impl From<Json> for Payload {
     fn from(result: Json) -> Self {
-        Self { before: Bytes::new(), body: result.bytes().clone(), after: Bytes::new() }
+        let body = Text::Bytes(result.bytes().clone());
+        Self { before: Bytes::new(), body, after: Bytes::new() }
+    }
+}
+
+// === impl Text ===
+
+impl Text {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Page(page) => page.len(),
+        }
+    }
+}
+
+// === impl Pieces ===
+
+impl Iterator for Pieces {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let body = || match &mut self.body {
+            Body::Bytes(body) => body.take(),
+            Body::Page(parts) => parts.next(),
+        };
+        self.head.take().or_else(body).or_else(|| self.tail.take())
     }
 }
 

@@ -33,6 +33,7 @@ mod operator;
 mod sign;
 mod identity;
 mod hello;
+mod page;
 mod built;
 mod lists;
 mod changes;
@@ -53,7 +54,7 @@ pub mod stdio;
 
 pub use client::{Client, Party, View};
 pub use delivering::{Cut, Delivering};
-pub use exchange::{Answer, Exchange, Next, Out};
+pub use exchange::{Answer, Exchange, Next, Out, Pieces};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use revision::Revision;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::built::{Built, Made, Pages};
 use crate::classes::{Change, Classes};
 use crate::client::{Client, View};
-use crate::exchange::Payload;
+use crate::exchange::{Payload, Text};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::hello::server_meta;
@@ -71,7 +71,7 @@ impl Gateway {
         }
         after.push('}');
         let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
-        Ok(Payload { before, body: page.clone(), after: after.into() })
+        Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
     }
 
     /// The list as it is now, for everybody whom access rules do not bind.
@@ -292,12 +292,15 @@ pub(crate) fn build(
         let changed = changed.flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        let id = || ItemId { server: server.clone(), item: item.name.clone() };
+        let is_named = *view == View::All && kind != Kind::Resource;
+        let given = is_named.then(|| names.public(kind, Alphabet::Usual, &id())).flatten();
+        if let Some(given) = given {
+            pages.push(definition, Some(&given).filter(|given| given.as_ref() != own.as_str()));
+            continue;
+        }
         let shown = match (view, kind) {
-            (View::All, Kind::Tool | Kind::Prompt) => {
-                let id = ItemId { server: server.clone(), item: item.name.clone() };
-                let given = names.public(kind, Alphabet::Usual, &id);
-                given.map_or_else(|| id.to_string(), |name| name.to_string())
-            }
+            (View::All, Kind::Tool | Kind::Prompt) => id().to_string(),
             (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
                 format!("{MAPPED}{server}/{}", item.name)
             }
@@ -307,11 +310,11 @@ pub(crate) fn build(
             owners.insert(shown.clone(), (server.clone(), item.name.clone()));
         }
         if shown == *own {
-            pages.push(definition);
+            pages.push(definition, None);
         } else {
             let name = compose::string(&shown);
             let renamed = object::with_member(definition, listing.name_key(), &name);
-            pages.push(&renamed.unwrap_or_else(|_| definition.clone()));
+            pages.push(&renamed.unwrap_or_else(|_| definition.clone()), None);
         }
     }
     let until = hub.rules_change_at();

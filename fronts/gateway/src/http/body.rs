@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{array, vec};
+use std::vec;
 
 use bytes::Bytes;
 use hyper::Response;
@@ -13,7 +13,7 @@ use hyper::http::StatusCode;
 use super::events::Events;
 use super::serve::Busy;
 use super::sessions::Held;
-use crate::{Answer, Cut, Delivering};
+use crate::{Answer, Cut, Delivering, Pieces};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
 const SMALL: usize = 16 * 1024;
@@ -32,7 +32,7 @@ enum Kind {
     Empty,
     One(Bytes),
     /// One answer, too large to be copied.
-    Pieces(array::IntoIter<Bytes, 3>, u64),
+    Pieces(Pieces, u64),
     /// The answers of a batch.
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
@@ -73,7 +73,7 @@ pub(super) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
         Kind::One(whole.into())
     } else {
         let length = length(answer.len());
-        Kind::Pieces(answer.pieces().into_iter(), length)
+        Kind::Pieces(answer.pieces(), length)
     };
     as_json(response(status, kind))
 }
