@@ -268,12 +268,14 @@ impl Inbound {
     }
 }
 
-/// The request that a line which is no message was meant to be the reply to.
+/// The request that a line which is no message was meant to be the reply to. What does not even say
+/// that it is of the protocol is something else, such as a line of a log.
 fn replied(line: &Bytes) -> Option<u64> {
     let line = String::from_utf8_lossy(line.get(..MAX_LOOKED_AT).unwrap_or(line));
     let members: serde_json::Value = serde_json::from_str(&line).ok()?;
     let is_reply = members.get("result").or_else(|| members.get("error")).is_some();
-    members.get("id").filter(|_| is_reply)?.as_u64()
+    let is_meant = is_reply && members.get("jsonrpc").is_some();
+    members.get("id").filter(|_| is_meant)?.as_u64()
 }
 
 fn lock(questions: &Questions) -> MutexGuard<'_, HashMap<RequestId, AbortHandle>> {

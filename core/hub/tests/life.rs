@@ -192,6 +192,21 @@ async fn a_call_longer_than_the_idle_time_is_not_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_decides_about_a_call_uses_the_server_that_it_is_for() {
+    let care = Care::default();
+    let server = care.take("s", fixed(60));
+    care.call(&server).await.unwrap();
+    care.pass(Duration::from_secs(50)).await;
+    // Somebody may now be asked about the call, and take a while.
+    assert!(server.at_hand(Listing::Tools).is_some());
+    care.pass(Duration::from_secs(50)).await;
+    assert_eq!(server.state(), ServerState::Connected);
+    care.pass(Duration::from_secs(20)).await;
+    assert_eq!(server.state(), ServerState::Idle);
+    assert!(server.at_hand(Listing::Tools).is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_subscription_and_a_question_keep_a_server() {
     let care = Care::default();
     let server = care.take("s", fixed(1));

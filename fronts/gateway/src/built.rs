@@ -144,13 +144,7 @@ impl Book {
         if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
             self.close();
         }
-        let item = match name {
-            None => Err(item.clone()),
-            Some(name) => self.current.push_as(item.clone(), key, name),
-        };
-        if let Err(item) = item {
-            self.current.push(item);
-        }
+        self.current.push(item.clone(), name.map(|name| (key, name)));
     }
 
     fn close(&mut self) {

@@ -77,8 +77,8 @@ pub(crate) enum Text {
     Page(Arc<Page>),
 }
 
-/// The pieces of an answer, in order. Those of a page are put together one after the other.
-pub struct Pieces {
+/// An answer in parts. Those of a page are put together one after the other.
+pub struct Partly {
     head: Option<Bytes>,
     body: Body,
     tail: Option<Bytes>,
@@ -154,14 +154,20 @@ impl Exchange {
         if let Some(message) = said.pop_front() {
             return Some(Next::Out(Out::Message(message)));
         }
-        let result = tokio::select! {
-            biased;
-            // Everything that was said before the answer comes before it.
-            event = events.next() => match event {
-                Event::Message(message) => return Some(Next::Out(Out::Message(message))),
-                Event::Question(question) => return self.ask(question).await.map(Next::Out),
-            },
-            result = &mut task.0 => result,
+        let result = loop {
+            tokio::select! {
+                biased;
+                // Everything that was said before the answer comes before it.
+                event = events.next() => match event {
+                    Event::Message(message) => return Some(Next::Out(Out::Message(message))),
+                    Event::Question(question) if self.coming.is_some() => {
+                        return self.ask(question).await.map(Next::Out);
+                    }
+                    // Nobody comes back to this request with an answer.
+                    Event::Question(question) => drop(question),
+                },
+                result = &mut task.0 => break result,
+            }
         };
         self.work = Work::Ready(None);
         let result = match result {
@@ -286,13 +292,22 @@ impl Answer {
         self.len() == 0
     }
 
-    /// The pieces, in order.
-    pub fn pieces(self) -> Pieces {
+    /// The pieces, in order. A page is one of them, and the same for all who hold it at once.
+    pub fn pieces(self) -> [Bytes; 3] {
+        let body = match self.body {
+            Text::Bytes(body) => body,
+            Text::Page(page) => page.whole(),
+        };
+        [self.head.into(), body, self.tail]
+    }
+
+    /// The same for whoever sends one after the other: a page is never there as a whole.
+    pub fn parts(self) -> Partly {
         let body = match self.body {
             Text::Bytes(body) => Body::Bytes(Some(body)),
             Text::Page(page) => Body::Page(Parts::of(page)),
         };
-        Pieces { head: Some(self.head.into()), body, tail: Some(self.tail) }
+        Partly { head: Some(self.head.into()), body, tail: Some(self.tail) }
     }
 
     /// Puts all of it behind what is there.
@@ -327,9 +342,9 @@ impl Text {
     }
 }
 
-// === impl Pieces ===
+// === impl Partly ===
 
-impl Iterator for Pieces {
+impl Iterator for Partly {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {

@@ -54,7 +54,7 @@ pub mod stdio;
 
 pub use client::{Client, Party, View};
 pub use delivering::{Cut, Delivering};
-pub use exchange::{Answer, Exchange, Next, Out, Pieces};
+pub use exchange::{Answer, Exchange, Next, Out, Partly};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use revision::Revision;

@@ -285,22 +285,18 @@ pub(crate) fn build(
         }
     }
     for (server, item) in hub.visible_items(gathered, kind, caller) {
-        let changed = (kind == Kind::Tool).then(|| {
-            let id = ItemId { server: server.clone(), item: item.name.clone() };
-            hub.catalog.overrides.shown(&id)
-        });
-        let changed = changed.flatten();
+        let id = ItemId { server: server.clone(), item: item.name.clone() };
+        let changed = (kind == Kind::Tool).then(|| hub.catalog.overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
-        let id = || ItemId { server: server.clone(), item: item.name.clone() };
         let is_named = *view == View::All && kind != Kind::Resource;
-        let given = is_named.then(|| names.public(kind, Alphabet::Usual, &id())).flatten();
+        let given = is_named.then(|| names.public(kind, Alphabet::Usual, &id)).flatten();
         if let Some(given) = given {
             pages.push(definition, Some(&given).filter(|given| given.as_ref() != own.as_str()));
             continue;
         }
         let shown = match (view, kind) {
-            (View::All, Kind::Tool | Kind::Prompt) => id().to_string(),
+            (View::All, Kind::Tool | Kind::Prompt) => id.to_string(),
             (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
                 format!("{MAPPED}{server}/{}", item.name)
             }

@@ -1,10 +1,11 @@
 //! One page of a list: items as their servers wrote them, some under another name.
 //!
 //! What servers wrote is there already, so that a page is only a list of pieces of it. It is put
-//! together when it is sent, a part at a time.
+//! together when it is sent: a part at a time where that is possible, else once for all who need it
+//! at that moment.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use capstan_wire::{Json, object};
@@ -13,12 +14,21 @@ use capstan_wire::{Json, object};
 const PART: usize = 64 * 1024;
 
 /// One page, as an array.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Page {
     entries: Vec<Entry>,
     /// How long all of them are, without what stands between them.
     size: usize,
+    /// All of it, as long as somebody holds that.
+    whole: Mutex<Weak<Whole>>,
 }
+
+/// A page that is put together.
+#[derive(Debug)]
+struct Whole(Vec<u8>);
+
+/// What keeps it.
+struct Holding(Arc<Whole>);
 
 /// An item on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,25 +68,25 @@ impl Page {
         self.size + self.entries.len().max(1) + 1
     }
 
-    pub(crate) fn push(&mut self, text: Json) {
-        self.add(Entry { text, renamed: None });
-    }
-
-    /// Adds an item under another name than its own, which stands at `key`. The name is of characters
-    /// that stand for themselves; gives the item back where it has no name there.
-    pub(crate) fn push_as(&mut self, text: Json, key: &str, name: &Arc<str>) -> Result<(), Json> {
-        let place = object::place(&text, key).and_then(|place| {
-            Some((u32::try_from(place.start).ok()?, u32::try_from(place.end).ok()?))
-        });
-        let Some((from, to)) = place else { return Err(text) };
-        let renamed = Some(Renamed { name: Arc::clone(name), from, to });
-        self.add(Entry { text, renamed });
-        Ok(())
-    }
-
-    fn add(&mut self, entry: Entry) {
+    /// Adds an item; with a key and a name, under that name instead of its own, which stands at the
+    /// key. The name is of characters that stand for themselves.
+    pub(crate) fn push(&mut self, text: Json, shown: Option<(&str, &Arc<str>)>) {
+        let entry = Entry { renamed: shown.and_then(|shown| Renamed::of(&text, shown)), text };
         self.size += entry.len();
         self.entries.push(entry);
+    }
+
+    /// All of it. Who asks while somebody else has it gets the same.
+    pub(crate) fn whole(&self) -> Bytes {
+        let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = known.upgrade().unwrap_or_else(|| {
+            let mut text = Vec::with_capacity(self.len());
+            self.write_into(&mut text);
+            Arc::new(Whole(text))
+        });
+        *known = Arc::downgrade(&whole);
+        drop(known);
+        Bytes::from_owner(Holding(whole))
     }
 
     /// Puts all of it behind what is there.
@@ -101,16 +111,37 @@ impl Page {
         out.push(b']');
     }
 
-    /// How many items from here on make a part.
-    fn part(&self, at: usize) -> Range<usize> {
-        let mut size = 0;
-        let rest = self.entries.get(at..).unwrap_or_default().iter();
-        let fitting = rest.take_while(|entry| {
-            let fits = size < PART;
-            size += entry.len();
-            fits
-        });
-        at..at + fitting.count()
+    /// The items from here on that make a part, and how long they are.
+    fn part(&self, at: usize) -> (Range<usize>, usize) {
+        let (mut end, mut size) = (at, 0);
+        for entry in self.entries.get(at..).unwrap_or_default() {
+            if size >= PART {
+                break;
+            }
+            size += entry.len() + 1;
+            end += 1;
+        }
+        (at..end, size)
+    }
+}
+
+impl Clone for Page {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone(), size: self.size, whole: Mutex::default() }
+    }
+}
+
+impl PartialEq for Page {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+// === impl Holding ===
+
+impl AsRef<[u8]> for Holding {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0
     }
 }
 
@@ -142,6 +173,14 @@ impl Entry {
 // === impl Renamed ===
 
 impl Renamed {
+    /// `None` where the item has no name there.
+    fn of(text: &Json, (key, name): (&str, &Arc<str>)) -> Option<Self> {
+        debug_assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte)));
+        let place = object::place(text, key)?;
+        let (from, to) = (u32::try_from(place.start).ok()?, u32::try_from(place.end).ok()?);
+        Some(Self { name: Arc::clone(name), from, to })
+    }
+
     fn place(&self) -> Range<usize> {
         let at = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
         at(self.from)..at(self.to)
@@ -163,9 +202,8 @@ impl Iterator for Parts {
         if self.at > self.page.entries.len() {
             return None;
         }
-        let range = self.page.part(self.at);
-        let sizes = self.page.entries.get(range.clone()).unwrap_or_default().iter().map(Entry::len);
-        let mut part = Vec::with_capacity(sizes.sum::<usize>() + range.len() + 2);
+        let (range, size) = self.page.part(self.at);
+        let mut part = Vec::with_capacity(size + 2);
         self.at = range.end;
         self.page.write(range, &mut part);
         if self.at == self.page.entries.len() {
@@ -197,16 +235,17 @@ mod tests {
     fn items_are_as_they_were_written_but_for_their_names() {
         let mut page = Page::default();
         assert_eq!(whole(&page), "[]");
-        page.push(json(r#"{ "name" : "a", "x":1.00 }"#));
+        page.push(json(r#"{ "name" : "a", "x":1.00 }"#), None);
         assert_eq!(whole(&page), r#"[{ "name" : "a", "x":1.00 }]"#);
         let name: Arc<str> = "s__b".into();
-        page.push_as(json(r#"{"x":[1e2], "name" : "\u0062", "name":"c"}"#), "name", &name).unwrap();
-        page.push_as(json(r#"{"name":""}"#), "name", &name).unwrap();
-        let expected = r#"[{ "name" : "a", "x":1.00 },{"x":[1e2], "name" : "s__b", "name":"c"},{"name":"s__b"}]"#;
-        assert_eq!(whole(&page), expected);
-        let nameless = json(r#"{"title":"name"}"#);
-        assert_eq!(page.push_as(nameless.clone(), "name", &name), Err(nameless));
-        assert_eq!(whole(&page), expected);
+        let shown = Some(("name", &name));
+        page.push(json(r#"{"x":[1e2], "name" : "\u0062", "name":"c"}"#), shown);
+        page.push(json(r#"{"name":""}"#), shown);
+        page.push(json(r#"{"title":"name"}"#), shown);
+        assert_eq!(
+            whole(&page),
+            r#"[{ "name" : "a", "x":1.00 },{"x":[1e2], "name" : "s__b", "name":"c"},{"name":"s__b"},{"title":"name"}]"#
+        );
     }
 
     #[test]
@@ -214,9 +253,9 @@ mod tests {
         let mut page = Page::default();
         let item = json(&format!(r#"{{"name":"{}"}}"#, "x".repeat(10_000)));
         for _ in 0..50 {
-            page.push(item.clone());
+            page.push(item.clone(), None);
         }
-        page.push(json(&format!(r#""{}""#, "y".repeat(5 * PART))));
+        page.push(json(&format!(r#""{}""#, "y".repeat(5 * PART))), None);
         assert_eq!(whole(&page).matches("name").count(), 50);
         let parts: Vec<Bytes> = Parts::of(Arc::new(page)).collect();
         assert_eq!(parts.len(), 8);
@@ -224,11 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn all_who_hold_a_page_hold_the_same_and_it_goes_with_them() {
+        let mut page = Page::default();
+        page.push(json("1"), None);
+        let (first, second) = (page.whole(), page.whole());
+        assert_eq!(first, "[1]");
+        assert_eq!(first.as_ptr(), second.as_ptr());
+        drop((first, second));
+        assert!(page.whole.lock().unwrap().upgrade().is_none());
+        assert_eq!(page.whole(), "[1]");
+    }
+
+    #[test]
     fn the_same_items_make_the_same_page() {
         let page = |texts: &[&str]| {
             let mut page = Page::default();
             for text in texts {
-                page.push(json(text));
+                page.push(json(text), None);
             }
             page
         };
@@ -237,8 +288,7 @@ mod tests {
             assert_ne!(page(&["1", "2"]), page(other));
         }
         let mut named = Page::default();
-        let name: Arc<str> = "s__b".into();
-        named.push_as(json(r#"{"name":"b"}"#), "name", &name).unwrap();
+        named.push(json(r#"{"name":"b"}"#), Some(("name", &"s__b".into())));
         assert_ne!(named, page(&[r#"{"name":"b"}"#]));
     }
 }

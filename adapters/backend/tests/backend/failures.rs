@@ -37,6 +37,15 @@ async fn a_reply_that_is_no_message_is_told_at_once_and_the_next_call_works() {
 }
 
 #[tokio::test]
+async fn a_line_of_a_log_that_looks_like_a_reply_is_none() {
+    let arms = "*'\"tools/list\"'*) answer \"$TOOLS\" ;;\n*'\"tools/call\"'*)
+        printf '{\"level\":\"warn\",\"id\":%s,\"error\":\"trying again\"}\\n' \"$id\"
+        answer '{\"fine\":1}' ;;";
+    let scene = Scene::of(shell(arms));
+    assert_eq!(scene.call("do", "{}").await.unwrap(), r#"{"fine":1}"#);
+}
+
+#[tokio::test]
 async fn a_server_that_exits_is_quoted_with_its_code_and_its_last_words() {
     for era in [Era::Auto, Era::Legacy, Era::Modern] {
         let scene = Scene::of(StdioSettings { era, ..fixture(&["--exit", "3", "--stderr", "2"]) });

@@ -117,17 +117,19 @@ async fn a_server_that_cannot_or_will_not_tell_of_tasks_says_so() {
     let legacy = Scene::new(&["--era", "legacy"]);
     let conformance = binary("capstan-conformance-server");
     let conformance = settings(conformance.to_str().unwrap(), &["--stdio", "--era", "modern"]);
-    for (scene, able, expected) in [(legacy, ABLE, -32601), (Scene::of(conformance), "{}", -32021)]
+    for (scene, able, expected) in
+        [(&legacy, ABLE, -32601), (&Scene::of(conformance), "{}", -32021)]
     {
-        let (hears, running) = follow(&scene, able);
+        let (hears, running) = follow(scene, able);
         let refused = running.await;
         assert!(
             matches!(refused, Err(CallError::Server { code, .. }) if code == expected),
             "{refused:?}"
         );
         assert!(hears.heard.lock().unwrap().is_empty());
-        assert_eq!(scene.count("subscriptions/listen"), 0);
     }
+    assert_eq!(legacy.count("subscriptions/listen"), 0);
+    assert_eq!(legacy.count("initialize"), 1, "what is asked is seen");
 }
 
 #[tokio::test]

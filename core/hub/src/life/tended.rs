@@ -263,6 +263,8 @@ impl Backend for Tended {
 
     fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
         let items = self.server.at_hand(listing)?;
+        // Whoever decides about a call needs the server that it is decided for.
+        drop(self.need());
         lock(&self.memory).adopted(listing, &items)
     }
 

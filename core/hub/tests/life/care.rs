@@ -44,6 +44,8 @@ pub(crate) struct Fake {
     pub(crate) hangs: AtomicBool,
     /// Whether it cannot be started.
     pub(crate) broken: AtomicBool,
+    /// What it has said that it has.
+    listed: Mutex<Option<Arc<[Item]>>>,
     connected: AtomicBool,
     starts: AtomicUsize,
 }
@@ -229,9 +231,18 @@ impl Backend for Named {
             let tools = self.1.tools.lock().unwrap();
             // Another object each time, as after a restart.
             let listed = if listing == Listing::Tools { tools.to_vec() } else { Vec::new() };
-            Ok(listed.into())
+            let listed: Arc<[Item]> = listed.into();
+            if listing == Listing::Tools {
+                *self.1.listed.lock().unwrap() = Some(Arc::clone(&listed));
+            }
+            Ok(listed)
         }
         .boxed()
+    }
+
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        let is_there = listing == Listing::Tools && self.1.connected.load(Ordering::Relaxed);
+        self.1.listed.lock().unwrap().clone().filter(|_| is_there)
     }
 
     fn run<'a>(

@@ -160,6 +160,10 @@ impl Backend for Server {
         (self.lists)(listing)
     }
 
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        (self.lists)(listing).now_or_never()?.ok()
+    }
+
     fn run<'a>(&'a self, ticket: &'a Ticket, operator: Arc<dyn Operator>) -> BoxFuture<'a, Ran> {
         let mut requests = self.requests.lock().unwrap();
         requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));

@@ -13,7 +13,7 @@ use hyper::http::StatusCode;
 use super::events::Events;
 use super::serve::Busy;
 use super::sessions::Held;
-use crate::{Answer, Cut, Delivering, Pieces};
+use crate::{Answer, Cut, Delivering, Partly};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
 const SMALL: usize = 16 * 1024;
@@ -32,7 +32,7 @@ enum Kind {
     Empty,
     One(Bytes),
     /// One answer, too large to be copied.
-    Pieces(Pieces, u64),
+    Partly(Partly, u64),
     /// The answers of a batch.
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
@@ -73,7 +73,7 @@ pub(super) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
         Kind::One(whole.into())
     } else {
         let length = length(answer.len());
-        Kind::Pieces(answer.pieces(), length)
+        Kind::Partly(answer.parts(), length)
     };
     as_json(response(status, kind))
 }
@@ -146,7 +146,7 @@ impl hyper::body::Body for Body {
                 self.kind = Kind::Empty;
                 Some(whole)
             }
-            Kind::Pieces(pieces, left) => take(pieces, left),
+            Kind::Partly(parts, left) => take(parts, left),
             Kind::Batch(pieces, left) => take(pieces, left),
             Kind::Events(events) => match events.poll_next(cx) {
                 Poll::Ready(piece) => piece,
@@ -169,7 +169,7 @@ impl hyper::body::Body for Body {
         match &self.kind {
             Kind::Empty => true,
             Kind::One(_) | Kind::Events(_) | Kind::Coming(_) => false,
-            Kind::Pieces(_, left) | Kind::Batch(_, left) => *left == 0,
+            Kind::Partly(_, left) | Kind::Batch(_, left) => *left == 0,
         }
     }
 
@@ -177,7 +177,7 @@ impl hyper::body::Body for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::One(whole) => SizeHint::with_exact(length(whole.len())),
-            Kind::Pieces(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
+            Kind::Partly(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
             Kind::Events(_) | Kind::Coming(_) => SizeHint::default(),
         }
     }

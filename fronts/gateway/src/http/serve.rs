@@ -93,6 +93,11 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
                 is_drained = true;
                 stopping.send_replace(());
             }
+            () = &mut late => {
+                gateway.give_up();
+                stopping.send_replace(());
+                break;
+            }
             // Whoever waits for a call may have to answer a question of its server.
             accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
                 take((&face, &tls), accepted, &mut connections, stopping.subscribe()).await;
@@ -101,11 +106,6 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
                 if is_drained && ended.is_none() {
                     break;
                 }
-            }
-            () = &mut late => {
-                gateway.give_up();
-                stopping.send_replace(());
-                break;
             }
         }
     }

@@ -162,6 +162,25 @@ async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_could_come_back_to_is_declined_and_the_answer_still_comes() {
+    let asks = |_: &str, _: Json, operator: Option<Arc<dyn Operator>>| {
+        async move {
+            let (server, params) = ("a".parse().unwrap(), json(r#"{"messages":[],"maxTokens":1}"#));
+            let asked = operator.unwrap().ask(Ask { server, asking: Asking::Sample, params }).await;
+            assert!(asked.is_err());
+            Ok(json(r#"{"taskId":"1","status":"working"}"#))
+        }
+        .boxed()
+    };
+    let world = World::new(vec![modern("a").answering(asks)]);
+    let able = r#"{"sampling":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let said = world.ask_modern((View::All, able), "tools/call", r#"{"name":"a__t"}"#).await;
+    let id = text(&said.answer, "result.taskId");
+    let said = world.ask_modern((View::All, able), "tasks/get", &of(&id)).await;
+    assert_eq!(text(&said.answer, "result.status"), "working");
+}
+
+#[tokio::test]
 async fn what_one_era_has_no_words_for_is_neither_offered_nor_sent() {
     let world = World::new(vec![modern("a"), legacy("l")]);
     let (hello, client) = world.greet("2025-11-25", View::All, ABLE).await;
