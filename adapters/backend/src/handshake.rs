@@ -42,10 +42,11 @@ pub(crate) fn client_info() -> Json {
     compose::object(&[("name", &name), ("version", &version)])
 }
 
-/// What we can do for a server. Where programs are behind the calls that is what any of them may
-/// be able to do, and the one in question is asked when it comes to it.
+/// What a legacy server is told in the handshake that we can do: what anybody behind a call may be able
+/// to, who is asked when it comes to it. It is the same for people and programs, because some servers
+/// offer tools by it, and what was approved for the one would be new to the other.
 pub(crate) fn capabilities(settings: &Terms) -> Json {
-    offered(settings, settings.others)
+    offered(settings, Others::Clients)
 }
 
 fn offered(settings: &Terms, others: Others) -> Json {
@@ -71,7 +72,7 @@ fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Jso
             // A person, who may sit at a shell of a gateway's operator.
             None => return offered(settings, Others::People),
         },
-        (None, Others::People) => return capabilities(settings),
+        (None, Others::People) => return offered(settings, Others::People),
         // A list or the like, asked on nobody's behalf.
         (None, Others::Clients) => return Json::empty_object(),
     };

@@ -29,6 +29,9 @@ const MAX_SHOWN: usize = 200;
 /// How much of such a line is looked at: more, so that a secret is masked before it can be cut.
 const MAX_LOOKED_AT: usize = 64 * 1024;
 
+/// What a server logs.
+const LOG: &str = "notifications/message";
+
 /// Everything needed to deal with what comes in.
 pub(crate) struct Inbound {
     pub(crate) server: ServerName,
@@ -134,7 +137,7 @@ impl Inbound {
     pub(crate) fn notification(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
         match method {
             "notifications/progress" => self.progress(params),
-            "notifications/message" => self.log_message(params, of),
+            LOG => self.log_message(params, of),
             "notifications/tools/list_changed" => (self.changed)(Listing::Tools),
             "notifications/prompts/list_changed" => (self.changed)(Listing::Prompts),
             "notifications/resources/list_changed" => {
@@ -182,7 +185,12 @@ impl Inbound {
 
     fn log_message(&self, params: Option<&Json>, of: Option<u64>) {
         let Some(params) = params else { return };
-        let Some(operator) = self.pending.hearer(of, params) else { return };
+        let Some(operator) = self.pending.hearer(of, params) else {
+            if of.is_none() && !self.pending.has_callers() {
+                self.listener.told(&self.server, LOG, Some(params));
+            }
+            return;
+        };
         let text = match object::get(params, "data") {
             Some(data) => data.read::<String>().unwrap_or_else(|_| data.to_string()),
             None => return,

@@ -21,7 +21,7 @@ use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::Setup;
-use capstan_config::SourceFile;
+use capstan_config::{Problem, SourceFile};
 use capstan_gateway::Gateway;
 use capstan_hub::Hub;
 use capstan_hub::ports::{Backend, Listing};
@@ -125,8 +125,14 @@ impl Live {
         let result = self.read_again().await;
         let trouble = result.as_ref().err().map(in_words);
         let before = std::mem::replace(&mut self.now().trouble, trouble.clone());
-        if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
-            tracing::error!("the configuration stays as it was: {trouble}");
+        match trouble {
+            Some(trouble) if before.as_ref() != Some(&trouble) => {
+                tracing::error!("the configuration stays as it was: {trouble}");
+            }
+            None if before.is_some() => {
+                tracing::warn!("the configuration can be used again and is in force");
+            }
+            Some(_) | None => {}
         }
         drop(turn);
         result
@@ -283,6 +289,10 @@ fn in_words(failure: &Failure) -> String {
     if failure.problems.is_empty() {
         return failure.message.clone();
     }
-    let problems: Vec<String> = failure.problems.iter().map(ToString::to_string).collect();
+    let in_words = |problem: &Problem| match &problem.help {
+        Some(help) => format!("{problem} ({help})"),
+        None => problem.to_string(),
+    };
+    let problems: Vec<String> = failure.problems.iter().map(in_words).collect();
     problems.join("; ")
 }

@@ -97,8 +97,8 @@ pub(super) fn tell(setup: &Setup, before: &Setup) {
     for file in before.files.iter().filter(is_file).filter(|file| !is_there(file)) {
         let (gone, stay) = (names_of(before, Some(&file.path)), names_of(setup, None));
         tracing::warn!(
-            "{} is gone, and with it what it said (servers: {gone}); what is left are the servers \
-             {stay}",
+            "{} is gone, and with it what it said (servers: {gone}); servers that are \
+             left: {stay}",
             file.path
         );
     }

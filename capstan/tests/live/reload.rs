@@ -84,6 +84,7 @@ fn a_broken_file_changes_nothing_and_says_where_it_is_broken() {
         (format!("{good}{more}colour = \"red\"\n"), "colour"),
         (format!("{good}[servers.g]\nurl = \"nonsense\"\n"), ":8:"),
         (format!("{good}{more}[nonsense]\na = 1\n"), "nonsense"),
+        (format!("{good}{more}tiemout = \"1s\"\n"), "did you mean `timeout`?"),
     ] {
         world.write_user_config(&broken);
         let said = scene.gateway.says("the configuration stays as it was");
@@ -91,8 +92,9 @@ fn a_broken_file_changes_nothing_and_says_where_it_is_broken() {
         assert!(said.contains(&format!("{}:", file.display())), "{said}");
         assert!(said.contains(place), "{place} in {said}");
         assert!(scene.works("f__echo") && !scene.has("g__echo"), "{broken}");
-        // One that is as before is no news.
+        // One that is as before is no news, but that it can be used.
         world.write_user_config(&good);
+        scene.gateway.says("can be used again");
     }
     assert_eq!(fixtures(&world, "m-f"), before);
     world.write_user_config(&format!("{good}{more}"));
@@ -114,7 +116,7 @@ fn a_file_that_is_put_in_the_place_of_another_is_seen_and_so_is_one_that_appears
     assert!(!scene.has("f__echo"));
     fs::remove_file(&file).unwrap();
     let said = scene.gateway.says("config.toml is gone");
-    assert!(said.contains("(servers: g)") && said.contains("the servers none"), "{said}");
+    assert!(said.contains("(servers: g)") && said.contains("left: none"), "{said}");
     scene.vanishes("g__echo");
 }
 

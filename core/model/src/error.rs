@@ -47,7 +47,7 @@ pub enum CallError {
         rule: String,
     },
     /// The operator said no.
-    #[error("`{item}` was refused by the operator (asked by rule `{rule}`)")]
+    #[error("`{item}` was refused by whoever was asked (by rule `{rule}`)")]
     Refused {
         /// The item asked for.
         item: String,

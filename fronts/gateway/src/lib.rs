@@ -45,6 +45,7 @@ mod task;
 mod follow;
 mod watch;
 mod listen;
+mod unasked;
 mod renew;
 mod ending;
 mod metrics;

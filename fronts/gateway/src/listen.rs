@@ -227,21 +227,13 @@ impl Listener for Gateway {
     }
 
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
-        if let ("notifications/tasks/status", Some(params)) = (method, params) {
-            return self.tell_status(server, method, params);
-        }
-        // A page was visited; whoever was asked to visit it knows its id.
-        if method == "notifications/elicitation/complete" {
-            let message = Bytes::from(compose::notification(method, params));
-            for client in self.audience.connected() {
-                let sees = match &client.view {
-                    View::All => true,
-                    View::One(one) => one == server,
-                };
-                if sees && self.shows(server, &client.caller) && client.is_able("elicitation") {
-                    client.tell(message.clone());
-                }
+        match (method, params) {
+            ("notifications/tasks/status", Some(params)) => {
+                self.tell_status(server, method, params);
             }
+            ("notifications/elicitation/complete", _) => self.tell_visited(server, method, params),
+            ("notifications/message", Some(params)) => self.tell_log(server, method, params),
+            _ => {}
         }
     }
 }
@@ -294,7 +286,8 @@ impl Audience {
         wanted
     }
 
-    fn connected(&self) -> Vec<Arc<Client>> {
+    /// Clients with a handshake.
+    pub(crate) fn connected(&self) -> Vec<Arc<Client>> {
         self.clients().values().filter_map(Weak::upgrade).collect()
     }
 

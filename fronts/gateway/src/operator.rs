@@ -291,7 +291,13 @@ impl Operator for ClientOperator {
                 return Ok(Reply::Decline.to_json());
             }
             let params = self.around.tasks.translate(&server, &params);
-            self.put(asking, self.signed(&server, asking, params)).await
+            let answer = self.put(asking, self.signed(&server, asking, params)).await?;
+            // A server could not read it as an answer, and would go on waiting for one.
+            if !answer.as_bytes().starts_with(b"{") {
+                let message = "the client's answer is no object".to_owned();
+                return Err(Unanswered { code: INTERNAL, message });
+            }
+            Ok(answer)
         }
         .boxed()
     }

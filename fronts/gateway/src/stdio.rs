@@ -15,6 +15,7 @@ pub mod streams;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_model::Caller;
@@ -43,6 +44,7 @@ pub async fn serve(
     (input, mut output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     (stop, ending): (impl Future<Output = ()>, Duration),
 ) -> io::Result<()> {
+    gateway.own.store(true, Ordering::Relaxed);
     let mut talk = Conversation::new(Arc::clone(&gateway), caller);
     let mut lines = Lines::new(input, MAX_LINE);
     let result = carry(&mut talk, &mut lines, &mut output, (stop, ending)).await;

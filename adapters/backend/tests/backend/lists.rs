@@ -1,11 +1,44 @@
 //! What a server offers, in pages, from memory, and after it changed.
 
-use capstan_hub::ports::{Backend, Listing};
-use capstan_model::ErrorCode;
+use std::sync::{Arc, Mutex};
+
+use capstan_backend::Server;
+use capstan_hub::ports::{Backend, Listener, Listing};
+use capstan_model::{ErrorCode, ServerName};
 use capstan_testkit::alive;
+use capstan_wire::Json;
 use futures::FutureExt;
 
 use crate::scene::{Scene, shell, until};
+
+/// Hears what belongs to no call.
+#[derive(Default)]
+struct Hears(Mutex<Vec<String>>);
+
+impl Listener for Hears {
+    fn list_changed(&self, _: &ServerName, _: Listing) {}
+
+    fn resource_updated(&self, _: &ServerName, _: &Json) {}
+
+    fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        let params = params.map(ToString::to_string).unwrap_or_default();
+        self.0.lock().unwrap().push(format!("{server} {method} {params}"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_logs_while_nobody_calls_it_is_told_as_belonging_to_no_call() {
+    let arms = r#"
+*'"tools/list"'*) answer "$TOOLS"
+    printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.0}}\n' ;;"#;
+    let hears = Arc::new(Hears::default());
+    let server = Server::heard_by(shell(arms), Arc::clone(&hears) as Arc<dyn Listener>);
+    server.list(Listing::Tools).await.unwrap();
+    until(|| !hears.0.lock().unwrap().is_empty()).await;
+    let told = hears.0.lock().unwrap().clone();
+    assert_eq!(told, [r#"s notifications/message {"level":"info","data":1.0}"#]);
+    server.close().await;
+}
 
 #[tokio::test]
 async fn a_list_in_pages_is_read_to_its_end_in_order() {

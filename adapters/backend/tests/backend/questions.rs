@@ -17,7 +17,7 @@ use capstan_wire::Json;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 
-use crate::scene::{LIMIT, Scene, fixture, json, shell};
+use crate::scene::{LIMIT, Scene, fixture, json, settings, shell};
 
 /// A modern server that answers every call with a question.
 const ASKS_MODERN: &str = r#"
@@ -106,6 +106,19 @@ async fn a_server_that_may_not_ask_reaches_nobody_when_it_does() {
         assert!(error.to_string().contains("which was not offered"), "{error}");
         assert_eq!(scene.person.seen(), [""; 0]);
     }
+}
+
+#[tokio::test]
+async fn a_legacy_server_is_told_the_same_for_people_and_for_programs() {
+    let conformance = capstan_testkit::binary("capstan-conformance-server");
+    let mut told = Vec::new();
+    for others in [capstan_backend::Others::People, capstan_backend::Others::Clients] {
+        let settings = settings(conformance.to_str().unwrap(), &["--stdio", "--era", "legacy"]);
+        let scene = Scene::of(StdioSettings { others, ..settings });
+        told.push(scene.call("client", "{}").await.unwrap());
+    }
+    assert_eq!(told.first(), told.last());
+    assert!(told.iter().all(|told| told.contains("sampling")), "{told:?}");
 }
 
 #[tokio::test]

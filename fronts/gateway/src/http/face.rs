@@ -107,7 +107,7 @@ impl Face {
 
     async fn route(&self, head: Parts, incoming: Incoming, caller: Arc<Caller>) -> Response<Body> {
         let Some(route) = Route::parse(head.uri.path()) else {
-            return body::bare(StatusCode::NOT_FOUND);
+            return body::refusal(StatusCode::NOT_FOUND, "there is nothing here; MCP is at `/mcp`");
         };
         if let Route::Mcp(View::One(server)) | Route::Sse(View::One(server)) = &route
             && !self.gateway.shows(server, &caller)

@@ -1,7 +1,10 @@
 //! Streamable HTTP with a handshake.
 
+use capstan_hub::ports::{Listener as _, Listing};
+use capstan_wire::Json;
+
 use crate::peer::{ask, post};
-use crate::world::{BIG, World, call, initialize, member};
+use crate::world::{BIG, World, call, initialize, member, settings};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -134,6 +137,55 @@ async fn the_newest_stream_takes_over_and_ends_with_the_session() {
     assert_eq!(world.ask(&open).await.head.status, 404);
     assert_eq!(world.ask(&open.clone().without("Mcp-Session-Id")).await.head.status, 400);
     assert_eq!(world.ask(&open.with("Accept", "application/json")).await.head.status, 406);
+}
+
+#[tokio::test]
+async fn what_a_server_logs_between_calls_is_for_the_only_client_that_it_can_be_for() {
+    let log = |world: &World, level: &str| {
+        let params = Json::parse(format!(r#"{{"level":"{level}","data":"x"}}"#)).unwrap();
+        world.gateway.told(&"files".parse().unwrap(), "notifications/message", Some(&params));
+    };
+    let listen = |id: &str| {
+        ask("GET", "/mcp").with("Mcp-Session-Id", id).with("Accept", "text/event-stream")
+    };
+    let world = World::new().await;
+    let id = world.session("2025-06-18").await;
+    let level =
+        r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    world.ask(&post("/mcp", level).with("Mcp-Session-Id", &id)).await;
+    let mut peer = world.peer().await;
+    peer.send(&listen(&id).text()).await;
+    assert_eq!(peer.head().await.status, 200);
+    for level in ["info", "error"] {
+        log(&world, level);
+    }
+    let event = peer.event().await.unwrap();
+    assert!(event.contains(r#"{"level":"error","data":"x"}"#), "{event}");
+
+    // With another client it could be for either.
+    let other = world.session("2025-06-18").await;
+    log(&world, "error");
+    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &other);
+    assert_eq!(world.ask(&delete).await.head.status, 204);
+    log(&world, "alert");
+    let event = peer.event().await.unwrap();
+    assert!(event.contains("alert"), "{event}");
+
+    // Where others are let in, it may be for one of those.
+    let mut settings = settings();
+    settings.allowed_hosts = vec!["example.com".to_owned()];
+    let world = World::with(settings).await;
+    let id = world.session("2025-06-18").await;
+    let mut peer = world.peer().await;
+    peer.send(&listen(&id).text()).await;
+    assert_eq!(peer.head().await.status, 200);
+    log(&world, "error");
+    world.gateway.list_changed(&"files".parse().unwrap(), Listing::Tools);
+    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    assert_eq!(world.ask(&delete).await.head.status, 204);
+    while let Some(event) = peer.event().await {
+        assert!(!event.contains("notifications/message"), "{event}");
+    }
 }
 
 #[tokio::test]

@@ -104,6 +104,30 @@ async fn a_question_that_cannot_be_told_is_declined_in_its_own_words() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_object_is_none() {
+    for odd in [r#""foo""#, "5", "null", "[]"] {
+        let server = || Server::new("a").running(|_, operator| ask(&operator, Asking::Elicit));
+        let world = World::new(vec![server()]);
+        let client = world.legacy(View::All, FORMS).await;
+        let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
+            let reply = capstan_wire::Reply::Result(json(odd));
+            client.take_reply(&capstan_wire::RequestId::Number(1), reply);
+        })
+        .await;
+        assert_eq!(member(&said.answer, "result"), r#"{"code":-32603}"#, "{odd}");
+
+        let who = || (View::All, FORMS);
+        let said = world.ask_modern(who(), "tools/call", r#"{"name":"a__t"}"#).await;
+        let state = member(&said.answer, "result.requestState");
+        let again = format!(
+            r#"{{"name":"a__t","requestState":{state},"inputResponses":{{"capstan-1":{odd}}}}}"#
+        );
+        let said = world.ask_modern(who(), "tools/call", &again).await;
+        assert_eq!(member(&said.answer, "result.code"), "-32603", "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_goes_on_is_told_of_by_what_its_client_said_last() {
     let runs = |_: Json, operator: Arc<dyn Operator>| {
         async move {
