@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use capstan_backend::settings::Elicitation;
+use capstan_backend::settings::{Elicitation, max_message};
 use capstan_backend::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
@@ -198,6 +198,7 @@ impl Assembly<'_> {
             cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
+            max_message: max_message(self.config.screen.max_answer),
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),
@@ -224,6 +225,7 @@ impl Assembly<'_> {
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
+            max_message: max_message(self.config.screen.max_answer),
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),

@@ -130,8 +130,7 @@ impl Connector {
         let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
         let (for_inbound, changed) = (asked.clone(), self.forgetting(&lists, watched));
         let inbound = |out, pending| Inbound::new(for_inbound, out, pending, watched, changed);
-        let connection =
-            Connection::open(&settings.name, spawned, living, watched.clone(), inbound);
+        let connection = Connection::open(settings, spawned, living, watched.clone(), inbound);
         let connection: Arc<dyn Channel> = Arc::new(connection);
         let hello = shake_hands(&*connection, &self.terms, era).await?;
         Ok(Arc::new(Session::new(Arc::clone(&self.terms), connection, hello, asked, lists)))
@@ -164,7 +163,9 @@ impl Connector {
         match (self.reach(settings, watched, second.unwrap_or(first)).await, first) {
             // Neither way is there; what streamable HTTP says is the more telling.
             (
-                Err(HandshakeError::Failed(Fault::Status { .. } | Fault::NotMcp(_))),
+                Err(HandshakeError::Failed(
+                    Fault::Status { .. } | Fault::NotMcp(_) | Fault::TooLong(_),
+                )),
                 Way::Streamable,
             ) => Err(HandshakeError::Failed(fault)),
             (result, _) => result,
@@ -231,8 +232,8 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
     match (fault, tried) {
         (Fault::Status { status, .. }, Way::Streamable) => matches!(status, 400 | 404 | 405),
         (Fault::Status { status, .. }, Way::Sse) => (400..500).contains(status),
-        (Fault::NotMcp(_), Way::Sse) => true,
-        (Fault::NotMcp(_), Way::Streamable)
+        (Fault::NotMcp(_) | Fault::TooLong(_), Way::Sse) => true,
+        (Fault::NotMcp(_) | Fault::TooLong(_), Way::Streamable)
         | (
             Fault::Unreachable(_) | Fault::Login(_) | Fault::Forbidden(_) | Fault::RateLimited(_),
             Way::Streamable | Way::Sse,
@@ -242,7 +243,10 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
-    address.web(&settings.headers, Arc::clone(&watched.masker), settings.names)
+    let masker = Arc::clone(&watched.masker);
+    let mut web = address.web(&settings.headers, masker, settings.names)?;
+    web.max_message = settings.max_message;
+    Ok(web)
 }
 
 /// The client through which every request to an address on another machine leaves.

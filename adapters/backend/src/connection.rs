@@ -25,6 +25,7 @@ use crate::inbound::Inbound;
 use crate::mask::Masker;
 use crate::minder::{Minder, Streams};
 use crate::pending::{NoReply, Pending};
+use crate::settings::StdioSettings;
 use crate::spawn::Spawned;
 use crate::stderr::Ring;
 
@@ -74,7 +75,7 @@ struct Abandon<'a> {
 impl Connection {
     /// Takes over a server that has just been started.
     pub(crate) fn open(
-        server: &ServerName,
+        settings: &StdioSettings,
         spawned: Spawned,
         living: Living,
         watched: Watched,
@@ -83,15 +84,16 @@ impl Connection {
         let Watched { ring, masker, alive, listener: _ } = watched;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
         let process = keeper.process();
-        let (out, outgoing) = Outbox::new(server, &masker);
+        let (out, outgoing) = Outbox::new(&settings.name, &masker);
         let pending = Arc::new(Pending::default());
         let (tell_gone, gone) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
 
-        let stderr = ring.clone().fill(stderr, server.clone(), Arc::clone(&masker));
+        let stderr = ring.clone().fill(stderr, settings.name.clone(), Arc::clone(&masker));
         let stderr = tokio::spawn(stderr.in_current_span());
         let inbound = inbound(out.clone(), Arc::clone(&pending));
-        let streams = Streams { stdin, outgoing, stdout, inbound };
+        let max_line = settings.max_message;
+        let streams = Streams { stdin, outgoing, stdout, max_line, inbound };
         let pending_too = Arc::clone(&pending);
         let minder = Minder { keeper, ring, stderr, tell_gone, pending: pending_too, alive };
         let minding = async move {
@@ -160,6 +162,7 @@ impl Connection {
             Err(NoReply::Gone) => Err(RequestError::Gone(self.wait_gone().await)),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
+            Err(NoReply::TooLong(limit)) => Err(RequestError::Refused(Fault::TooLong(limit))),
         }
     }
 

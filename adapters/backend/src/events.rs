@@ -7,9 +7,6 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use memchr::memchr2;
 
-/// Largest event, in bytes.
-pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
-
 /// Events out of the body of a response.
 pub(crate) struct Events {
     stream: BoxStream<'static, Result<Bytes, String>>,
@@ -55,8 +52,9 @@ struct Parser {
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(stream: BoxStream<'static, Result<Bytes, String>>) -> Self {
-        Self { stream, parser: Parser::new(MAX_EVENT) }
+    /// The events in a stream, each of at most `limit` bytes.
+    pub(crate) fn new(stream: BoxStream<'static, Result<Bytes, String>>, limit: usize) -> Self {
+        Self { stream, parser: Parser::new(limit) }
     }
 
     /// The next event; `None` at the end of the stream. Half an event at the end is none.

@@ -30,6 +30,9 @@ pub(crate) enum Fault {
     /// What it sent is not what the protocol says.
     #[error("it sent something that is not MCP: {0}")]
     NotMcp(String),
+    /// An answer of it has more bytes than this, and was not kept.
+    #[error("an answer of it has more than {0} bytes")]
+    TooLong(usize),
 }
 
 // === impl Fault ===
@@ -46,6 +49,11 @@ impl Fault {
             Self::RateLimited(retry_after) => CallError::RateLimited { server, retry_after },
             Self::Status { status, words } => CallError::Status { server, status, reason: words },
             Self::NotMcp(problem) => CallError::Protocol { server, problem },
+            Self::TooLong(limit) => CallError::AnswerTooLarge {
+                item: server.to_string(),
+                size: limit.saturating_add(1),
+                limit,
+            },
         }
     }
 
@@ -57,7 +65,8 @@ impl Fault {
             | Self::Forbidden(_)
             | Self::RateLimited(_)
             | Self::Status { .. }
-            | Self::NotMcp(_) => ServerState::Failed(self.to_string()),
+            | Self::NotMcp(_)
+            | Self::TooLong(_) => ServerState::Failed(self.to_string()),
         }
     }
 
@@ -66,7 +75,7 @@ impl Fault {
         match self {
             Self::Login(_) | Self::Forbidden(_) | Self::RateLimited(_) => true,
             Self::Status { status, .. } => *status < 500,
-            Self::Unreachable(_) | Self::NotMcp(_) => false,
+            Self::Unreachable(_) | Self::NotMcp(_) | Self::TooLong(_) => false,
         }
     }
 }

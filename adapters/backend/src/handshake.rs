@@ -199,7 +199,7 @@ fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
         Ok(Reply::Result(result)) => result,
         Ok(Reply::Error(_)) | Err(RequestError::TimedOut(_)) => return Discovered::Legacy,
         // Whatever a legacy server on the web says to something that it does not know.
-        Err(RequestError::Refused(Fault::Status { .. } | Fault::NotMcp(_))) => {
+        Err(RequestError::Refused(Fault::Status { .. } | Fault::NotMcp(_) | Fault::TooLong(_))) => {
             return Discovered::Legacy;
         }
         Err(RequestError::Refused(fault)) => return Discovered::Failed(fault),

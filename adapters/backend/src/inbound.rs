@@ -15,8 +15,9 @@ use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
 use crate::connection::{Outbox, Watched};
+use crate::cut;
 use crate::mask::{Masker, visible};
-use crate::pending::Pending;
+use crate::pending::{NoReply, Pending};
 use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// Questions of one server that are worked on at the same time; more are declined. As many as the hub
@@ -108,7 +109,7 @@ impl Inbound {
     /// a reply, whoever waits for that is told.
     pub(crate) fn not_protocol(&self, line: &Bytes, problem: EnvelopeError) {
         if let Some(id) = replied(line) {
-            self.pending.garble(id, problem);
+            self.pending.fail(id, NoReply::Garbled(problem));
         }
         let piece = line.get(..MAX_LOOKED_AT).unwrap_or(line);
         let mut shown = visible(&self.masker.mask(&String::from_utf8_lossy(piece)));
@@ -121,6 +122,16 @@ impl Inbound {
                 "it sends things that are no protocol messages; they are passed over"
             );
         }
+    }
+
+    /// A message that is too long, of which this is the beginning: passed over and warned about.
+    /// Whoever waits for it, as far as it says who that is, is told.
+    pub(crate) fn too_long(&self, beginning: &[u8], limit: usize) {
+        let id = cut::replied(beginning);
+        if let Some(id) = id {
+            self.pending.fail(id, NoReply::TooLong(limit));
+        }
+        warn!(limit, id, "it sends a message that is too long; it is passed over");
     }
 
     /// A question that could be for any of several clients is for none; the first is warned about.

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::events::MAX_EVENT;
 use crate::reach::Incoming;
-use crate::web::{Body, Web, WebError, too_long};
+use crate::web::{Body, Web, WebError};
 
 /// How much of a body is waited for before it counts as large, in bytes.
 pub(crate) const LARGE: usize = 64 * 1024;
@@ -38,8 +37,8 @@ impl Web {
         let mut body = came.concat();
         drop(came);
         while let Some(piece) = rest.chunk().await.map_err(|error| self.lost(error))? {
-            if body.len() + piece.len() > MAX_EVENT {
-                return Err(too_long());
+            if body.len() + piece.len() > self.max_message {
+                return Err(WebError::TooLong(self.max_message));
             }
             body.extend_from_slice(&piece);
         }

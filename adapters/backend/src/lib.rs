@@ -15,6 +15,7 @@ pub mod settings;
 pub mod keeper;
 mod spawn;
 mod line;
+mod cut;
 mod stderr;
 mod mask;
 mod alive;

@@ -4,14 +4,17 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Longest protocol message, in bytes.
-pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
-
 /// What is read at once.
 const CHUNK: usize = 64 * 1024;
 
 /// Room that is enough to read into.
 const LEAST: usize = 4 * 1024;
+
+/// How much is kept of a line that is longer than the limit.
+const KEPT: usize = 64 * 1024;
+
+/// How much of such a line is passed over before it counts as one without an end.
+const MAX_PASSED: usize = 256 * 1024 * 1024;
 
 /// Lines out of a stream.
 pub(crate) struct Lines<R> {
@@ -20,8 +23,16 @@ pub(crate) struct Lines<R> {
     /// How much of the buffer is known to have no newline in it.
     searched: usize,
     limit: usize,
-    /// Whether what comes next is the rest of a line that was cut.
-    skipping: bool,
+    /// How much was passed over of a line that was cut, where its rest comes next.
+    passed: Option<usize>,
+}
+
+/// A line without its newline.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Whole(Bytes),
+    /// Only the beginning of one that is longer than the limit.
+    Cut(Bytes),
 }
 
 /// Why there is no further line.
@@ -40,57 +51,81 @@ pub(crate) enum LineError {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(stream: R, limit: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), searched: 0, limit, skipping: false }
+        Self { stream, buffer: BytesMut::new(), searched: 0, limit, passed: None }
     }
 
-    /// The next line without its newline; `None` at the end of the stream.
+    /// The next line; `None` at the end of the stream.
     ///
-    /// Text after the last newline counts as a line.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+    /// Text after the last newline counts as a line. Of one that is longer than the limit the rest
+    /// is passed over, within bounds.
+    pub(crate) async fn next(&mut self) -> Result<Option<Line>, LineError> {
+        if !self.pass(MAX_PASSED).await? {
+            return Err(LineError::TooLong(self.limit));
+        }
+        Ok(self.read().await?)
+    }
+
+    /// The next line, or its beginning. What does not end is passed over for as long as it comes.
+    pub(crate) async fn next_cut(&mut self) -> std::io::Result<Option<Bytes>> {
+        self.pass(usize::MAX).await?;
+        Ok(self.read().await?.map(|line| match line {
+            Line::Whole(line) | Line::Cut(line) => line,
+        }))
+    }
+
+    async fn read(&mut self) -> std::io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take_line() {
-                return Ok(Some(line));
+                return Ok(Some(self.bounded(line)));
             }
-            if self.buffer.len() > self.limit {
-                return Err(LineError::TooLong(self.limit));
+            // The last byte may belong to the end of the line.
+            if self.buffer.len() > self.limit.saturating_add(1) {
+                return Ok(Some(self.cut()));
             }
             self.make_room();
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 self.searched = 0;
                 let rest = self.buffer.split().freeze();
-                return Ok((!rest.is_empty()).then(|| trimmed(rest)));
+                return Ok((!rest.is_empty()).then(|| self.bounded(trimmed(rest))));
             }
         }
     }
 
-    /// The next line; of one that does not end within the limit only the beginning.
-    pub(crate) async fn next_cut(&mut self) -> std::io::Result<Option<Bytes>> {
-        if self.skipping {
-            self.skip().await?;
-        }
-        match self.next().await {
-            Ok(line) => Ok(line),
-            Err(LineError::TooLong(limit)) => {
-                self.skipping = true;
-                self.searched = 0;
-                Ok(Some(self.buffer.split_to(limit).freeze()))
+    /// Passes over the rest of a line that was cut; whether it ended before that was too much.
+    async fn pass(&mut self, most: usize) -> std::io::Result<bool> {
+        while let Some(passed) = self.passed {
+            if self.take_line().is_some() {
+                break;
             }
-            Err(LineError::Io(error)) => Err(error),
-        }
-    }
-
-    /// Passes over the rest of a line.
-    async fn skip(&mut self) -> std::io::Result<()> {
-        while self.take_line().is_none() {
+            let passed = passed.saturating_add(self.buffer.len());
+            self.passed = Some(passed);
             self.buffer.clear();
             self.searched = 0;
+            if passed > most {
+                return Ok(false);
+            }
             self.make_room();
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 break;
             }
         }
-        self.skipping = false;
-        Ok(())
+        self.passed = None;
+        Ok(true)
+    }
+
+    fn bounded(&self, mut line: Bytes) -> Line {
+        if line.len() <= self.limit {
+            return Line::Whole(line);
+        }
+        line.truncate(self.limit.min(KEPT));
+        Line::Cut(line)
+    }
+
+    /// The beginning of the line that the buffer is full of, whose memory is given back.
+    fn cut(&mut self) -> Line {
+        let full = std::mem::take(&mut self.buffer);
+        (self.searched, self.passed) = (0, Some(0));
+        Line::Cut(full.iter().take(self.limit.min(KEPT)).copied().collect())
     }
 
     /// Short lines share a piece of memory, as long as there is room in it.
@@ -124,32 +159,58 @@ fn trimmed(mut line: Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    async fn lines(text: &[u8], limit: usize) -> Result<Vec<Bytes>, LineError> {
+    /// The lines of a text; an asterisk is put before those that were cut.
+    async fn lines(text: &[u8], limit: usize) -> Vec<String> {
         let mut lines = Lines::new(text, limit);
         let mut all = Vec::new();
-        while let Some(line) = lines.next().await? {
-            all.push(line);
+        while let Some(line) = lines.next().await.unwrap() {
+            let (mark, line) = match line {
+                Line::Whole(line) => ("", line),
+                Line::Cut(line) => ("*", line),
+            };
+            all.push(format!("{mark}{}", std::str::from_utf8(&line).unwrap()));
         }
-        Ok(all)
+        all
     }
 
     #[tokio::test]
     async fn lines_come_without_their_ends() {
-        let all = lines(b"a\r\n\nbc\nd", 10).await.unwrap();
-        assert_eq!(all, ["a", "", "bc", "d"]);
+        assert_eq!(lines(b"a\r\n\nbc\nd", 10).await, ["a", "", "bc", "d"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_of_the_limit_is_whole_and_one_byte_more_is_not() {
+        let all = lines(b"abc\nabcd\nabc\r\nabcd\r\nabc", 3).await;
+        assert_eq!(all, ["abc", "*abc", "abc", "*abc", "abc"]);
+        assert_eq!(lines(b"abcd", 3).await, ["*abc"]);
+        // However the stream is cut into pieces.
+        let limit = 2 * CHUNK;
+        for (over, end) in [(0, "\n"), (0, "\r\n"), (1, "\n"), (1, "\r\n")] {
+            let (long, rest) = ("x".repeat(limit + over), format!("{end}b"));
+            for at in limit - 1..=limit + over {
+                let (one, two) = long.split_at(at);
+                let stream = one.as_bytes().chain(two.as_bytes()).chain(rest.as_bytes());
+                let line = Lines::new(stream, limit).next().await.unwrap().unwrap();
+                assert_eq!(matches!(line, Line::Whole(_)), over == 0, "{over} {end:?} {at}");
+            }
+        }
     }
 
     #[tokio::test]
     async fn a_line_that_does_not_end_is_an_error_and_not_a_full_memory() {
         let endless = tokio::io::repeat(b'x');
-        let result = Lines::new(endless, 1024 * 1024).next().await;
-        assert!(matches!(result, Err(LineError::TooLong(_))));
+        let mut lines = Lines::new(endless, 1024 * 1024);
+        let Some(Line::Cut(beginning)) = lines.next().await.unwrap() else { panic!("not cut") };
+        assert_eq!(beginning.len(), KEPT);
+        assert!(matches!(lines.next().await, Err(LineError::TooLong(_))));
+        assert!(lines.buffer.capacity() <= 2 * CHUNK, "{}", lines.buffer.capacity());
     }
 
     #[tokio::test]
     async fn a_line_that_is_too_long_can_be_cut_without_losing_the_next() {
         let long = "x".repeat(3 * CHUNK);
         let text = format!("a\n{long}\nb\n{long}");
+        assert_eq!(lines(text.as_bytes(), 10).await, ["a", "*xxxxxxxxxx", "b", "*xxxxxxxxxx"]);
         let mut lines = Lines::new(text.as_bytes(), 10);
         let mut all = Vec::new();
         while let Some(line) = lines.next_cut().await.unwrap() {

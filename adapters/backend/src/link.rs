@@ -221,6 +221,7 @@ impl Link {
             Err(NoReply::Gone) => Err(RequestError::Gone(self.why_gone())),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
+            Err(NoReply::TooLong(limit)) => Err(RequestError::Refused(Fault::TooLong(limit))),
         }
     }
 
@@ -238,6 +239,7 @@ impl Link {
             }
             WebError::Lost(reason) => RequestError::Gone(reason),
             WebError::NotMcp(problem) => RequestError::Refused(Fault::NotMcp(problem)),
+            WebError::TooLong(limit) => RequestError::Refused(Fault::TooLong(limit)),
             WebError::Refused(refusal) => {
                 if let Fault::Login(_) = &refusal.fault {
                     self.lose(refusal.fault.clone());

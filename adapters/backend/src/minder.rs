@@ -15,7 +15,7 @@ use tracing::{Instrument, debug, warn};
 
 use crate::alive::Alive;
 use crate::inbound::Inbound;
-use crate::line::{Lines, MAX_LINE};
+use crate::line::{Line, Lines};
 use crate::pending::Pending;
 use crate::spawn::{Exit, Keeper};
 use crate::stderr::Ring;
@@ -57,6 +57,8 @@ pub(crate) struct Streams {
     pub(crate) stdin: ChildStdin,
     pub(crate) outgoing: mpsc::Receiver<Vec<u8>>,
     pub(crate) stdout: ChildStdout,
+    /// The longest line that is taken.
+    pub(crate) max_line: usize,
     pub(crate) inbound: Inbound,
 }
 
@@ -102,11 +104,11 @@ impl Minder {
 
     /// Serves until either side is done. Nothing that was queued or printed by then is lost.
     async fn serve(&mut self, streams: Streams, stopped: oneshot::Receiver<()>) -> Over {
-        let Streams { stdin, outgoing, stdout, inbound } = streams;
+        let Streams { stdin, outgoing, stdout, max_line, inbound } = streams;
         let (finish, finishing) = oneshot::channel();
         let writer = write_all(stdin, outgoing, finishing);
         let mut writer = tokio::spawn(writer.in_current_span());
-        let reader = read_all(stdout, inbound);
+        let reader = read_all(stdout, max_line, inbound);
         tokio::pin!(reader);
         let over = tokio::select! {
             over = &mut reader => over,
@@ -218,11 +220,12 @@ async fn write_all(
 }
 
 /// Hands on every message until the stream ends.
-async fn read_all(stdout: ChildStdout, inbound: Inbound) -> Over {
-    let mut lines = Lines::new(stdout, MAX_LINE);
+async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Over {
+    let mut lines = Lines::new(stdout, max_line);
     loop {
         match lines.next().await {
-            Ok(Some(line)) => take(&line, &inbound, None).await,
+            Ok(Some(Line::Whole(line))) => take(&line, &inbound, None).await,
+            Ok(Some(Line::Cut(beginning))) => inbound.too_long(&beginning, max_line),
             Ok(None) => return Over::Output,
             Err(error) => return Over::Broken(error.to_string()),
         }

@@ -35,7 +35,7 @@ struct Spread(u64);
 /// The waiting side of one request.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    reply: oneshot::Receiver<Result<Reply, EnvelopeError>>,
+    reply: oneshot::Receiver<Result<Reply, NoReply>>,
     signs: Arc<Signs>,
 }
 
@@ -55,10 +55,12 @@ pub(crate) enum NoReply {
     Late,
     /// What came is none.
     Garbled(EnvelopeError),
+    /// It has more bytes than this, and was not kept.
+    TooLong(usize),
 }
 
 struct Waiter {
-    reply: oneshot::Sender<Result<Reply, EnvelopeError>>,
+    reply: oneshot::Sender<Result<Reply, NoReply>>,
     operator: Option<Arc<dyn Operator>>,
     signs: Arc<Signs>,
     /// Dropped when nobody waits any more, for whatever reason.
@@ -96,11 +98,11 @@ impl Pending {
         }
     }
 
-    /// What came for this request is no reply.
-    pub(crate) fn garble(&self, id: u64, problem: EnvelopeError) {
+    /// What came for this request cannot be delivered.
+    pub(crate) fn fail(&self, id: u64, why: NoReply) {
         let waiter = self.map().remove(&id);
         if let Some(waiter) = waiter {
-            drop(waiter.reply.send(Err(problem)));
+            drop(waiter.reply.send(Err(why)));
         }
     }
 
@@ -267,7 +269,7 @@ impl Waiting {
             tokio::select! {
                 biased;
                 reply = &mut self.reply => {
-                    return reply.map_err(|_| NoReply::Gone)?.map_err(NoReply::Garbled);
+                    return reply.unwrap_or(Err(NoReply::Gone));
                 }
                 () = poll_fn(|cx| self.signs.poll_changed(cx)) => {}
                 () = late, if paused.is_none() => return Err(NoReply::Late),

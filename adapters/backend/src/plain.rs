@@ -13,6 +13,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
 use crate::connect::{Address, is_loopback};
+use crate::fault::Fault;
 use crate::mask::Masker;
 pub use crate::outside::Names;
 use crate::pieces::Pieces;
@@ -207,6 +208,7 @@ impl From<WebError> for PlainError {
         match error {
             WebError::NotSent(reason) => Self::NotSent(reason),
             WebError::Lost(reason) | WebError::NotMcp(reason) => Self::Lost(reason),
+            WebError::TooLong(limit) => Self::Lost(Fault::TooLong(limit).to_string()),
             WebError::Refused(refusal) => {
                 Self::Redirected { status: refusal.status, words: refusal.fault.to_string() }
             }

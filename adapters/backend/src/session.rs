@@ -228,7 +228,13 @@ impl Session {
         } else {
             self.connection.request(request).await.map(Said::Reply)
         };
-        said.map_err(|error| self.request_failed(error, may_run))
+        said.map_err(|error| {
+            let mut error = self.request_failed(error, may_run);
+            if let CallError::AnswerTooLarge { item, .. } = &mut error {
+                *item = ticket.id().to_string();
+            }
+            error
+        })
     }
 
     /// Adds our own metadata to what the client sent, which stays as it is otherwise.

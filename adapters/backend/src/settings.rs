@@ -12,6 +12,12 @@ use reqwest::Url;
 use crate::outside::Names;
 use crate::spawn::Launch;
 
+/// The longest message that is taken of a server in any case, in bytes.
+const LONG: usize = 16 * 1024 * 1024;
+
+/// What a message may have around the answer in it, in bytes.
+const ENVELOPE: usize = 1024 * 1024;
+
 /// How to start a server and how to talk to it.
 #[derive(Clone, Debug)]
 pub struct StdioSettings {
@@ -31,6 +37,8 @@ pub struct StdioSettings {
     pub startup_timeout: Duration,
     /// How long it may take to answer.
     pub timeout: Duration,
+    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    pub max_message: usize,
     /// Which era of the protocol to speak.
     pub era: Era,
     /// The folders that it is told to work in.
@@ -63,6 +71,8 @@ pub struct HttpSettings {
     pub startup_timeout: Duration,
     /// How long it may take to answer.
     pub timeout: Duration,
+    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    pub max_message: usize,
     /// Which era of the protocol to speak.
     pub era: Era,
     /// The folders that it is told to work in.
@@ -206,6 +216,12 @@ impl Settings {
     }
 }
 
+/// The longest message of a server to take where answers may have `max_answer` bytes.
+pub fn max_message(max_answer: u64) -> usize {
+    let answer = usize::try_from(max_answer).unwrap_or(usize::MAX);
+    answer.saturating_add(ENVELOPE).max(LONG)
+}
+
 /// The login in an address, as it is sent and as it is meant.
 fn login(url: &str) -> Vec<String> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
@@ -245,6 +261,16 @@ impl From<HttpSettings> for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_has_room_for_the_largest_answer() {
+        for (answer, message) in
+            [(0, LONG), (10 << 20, LONG), (15 << 20, LONG), (64 << 20, 65 << 20)]
+        {
+            assert_eq!(max_message(answer), message);
+        }
+        assert_eq!(max_message(u64::MAX), usize::MAX);
+    }
 
     #[test]
     fn a_login_is_known_as_it_is_sent_and_as_it_is_meant() {

@@ -163,6 +163,7 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
         },
         Err(WebError::NotSent(reason) | WebError::Lost(reason)) => Err(Fault::Unreachable(reason)),
         Err(WebError::NotMcp(problem)) => Err(Fault::NotMcp(problem)),
+        Err(WebError::TooLong(limit)) => Err(Fault::TooLong(limit)),
         Err(WebError::Refused(refusal)) => Err(refusal.fault),
     }
 }

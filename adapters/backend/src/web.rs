@@ -18,10 +18,11 @@ use reqwest::header::{
 };
 use reqwest::{Method, StatusCode, Url};
 
-use crate::events::{Events, MAX_EVENT};
+use crate::events::Events;
 use crate::fault::Fault;
 use crate::mask::Masker;
 use crate::reach::{Incoming, Order, Reach, ReachError, Response, Target};
+use crate::settings::max_message;
 
 /// How often a redirect is followed.
 const MAX_HOPS: usize = 5;
@@ -39,6 +40,8 @@ pub(crate) struct Web {
     pub(crate) target: Target,
     headers: HeaderMap,
     masker: Arc<Masker>,
+    /// The longest message that is taken, in bytes.
+    pub(crate) max_message: usize,
 }
 
 /// In which form an answer is taken.
@@ -58,6 +61,8 @@ pub(crate) enum WebError {
     Lost(String),
     /// The answer is not one.
     NotMcp(String),
+    /// The answer has more bytes than this.
+    TooLong(usize),
     /// The answer is no.
     Refused(Refusal),
 }
@@ -107,7 +112,7 @@ impl Web {
         for name in ["content-length", "transfer-encoding", "connection"] {
             headers.remove(name);
         }
-        Ok(Self { reach, target: Target::from(url), headers, masker })
+        Ok(Self { reach, target: Target::from(url), headers, masker, max_message: max_message(0) })
     }
 
     /// The address of the server.
@@ -226,9 +231,9 @@ impl Web {
                 if takes == Takes::Coming {
                     return self.begin(body).await;
                 }
-                let (body, whole) = self.read(body, MAX_EVENT).await?;
+                let (body, whole) = self.read(body, self.max_message).await?;
                 if !whole {
-                    return Err(too_long());
+                    return Err(WebError::TooLong(self.max_message));
                 }
                 Ok(if body.is_empty() { Body::Nothing } else { Body::Json(body) })
             }
@@ -242,7 +247,7 @@ impl Web {
     }
 
     fn events(&self, body: Incoming) -> Events {
-        Events::new(self.stream(body))
+        Events::new(self.stream(body), self.max_message)
     }
 
     /// The pieces of a body as they come.
@@ -332,10 +337,6 @@ impl fmt::Debug for Refusal {
         let Self { status, fault, body: _ } = self;
         f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
     }
-}
-
-pub(crate) fn too_long() -> WebError {
-    WebError::NotMcp(format!("an answer has more than {MAX_EVENT} bytes"))
 }
 
 fn redirected(status: u16, words: String) -> WebError {

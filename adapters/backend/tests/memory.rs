@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capstan_backend::Others;
-use capstan_backend::settings::Elicitation;
+use capstan_backend::settings::{Elicitation, max_message};
 use capstan_backend::{Era, StdioServer, StdioSettings};
 use capstan_hub::ports::Backend;
 use capstan_model::Secret;
@@ -38,6 +38,7 @@ fn server(command: &str, args: &[&str]) -> StdioServer {
         cwd: None,
         startup_timeout: Duration::from_mins(1),
         timeout: Duration::from_mins(1),
+        max_message: max_message(0),
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Elicitation::Off,

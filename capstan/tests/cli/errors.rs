@@ -188,6 +188,20 @@ fn an_answer_beyond_the_limit_is_refused() {
 }
 
 #[test]
+fn the_longest_message_of_a_server_follows_the_largest_answer() {
+    let most = |answer| format!("[screen]\nmax_answer = \"{answer}\"\n\n{}", fixture("f", &[]));
+    let told = Told {
+        exit: 1,
+        code: "server_error",
+        retryable: false,
+        message: "the answer of `f__big` has at least 16777217 bytes; the limit is 16777216",
+        hint: "raise `max_answer` under `[screen]`",
+    };
+    check(&with(&most("10MiB")), "f__big bytes=20000000", &told);
+    ends_with(run(&with(&most("64MiB")), "call f__big bytes=20000000"), 0);
+}
+
+#[test]
 fn a_broken_configuration_is_its_own_exit_code() {
     let world = with("[permissions]\nalow = [\"*\"]\n");
     let ended = ends_with(run(&world, "call f__echo --json"), 3);

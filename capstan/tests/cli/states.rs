@@ -50,7 +50,7 @@ fn a_server_that_exits_at_once_failed_with_its_last_words() {
 
 #[test]
 fn a_server_that_floods_its_output_failed_with_the_reason() {
-    fails(&["--flood", "20000000"], "", "without a newline");
+    fails(&["--flood", "300000000"], "", "without a newline");
 }
 
 #[test]

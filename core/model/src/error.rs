@@ -161,11 +161,11 @@ pub enum CallError {
         whole: Option<String>,
     },
     /// The answer is larger than the limit.
-    #[error("the answer of `{item}` has {size} bytes; the limit is {limit}")]
+    #[error("the answer of `{item}` has at least {size} bytes; the limit is {limit}")]
     AnswerTooLarge {
         /// The item asked for.
         item: String,
-        /// Its size.
+        /// Its size, as far as it came.
         size: usize,
         /// The limit.
         limit: usize,

@@ -83,8 +83,7 @@ impl Http {
                 Ok(None) => "its answer ended before it was complete".to_owned(),
                 Err(EventError::Broken(reason)) => reason,
                 Err(EventError::TooLong(limit)) => {
-                    let problem = EventError::TooLong(limit).to_string();
-                    return Err(RequestError::Refused(Fault::NotMcp(problem)));
+                    return Err(RequestError::Refused(Fault::TooLong(limit)));
                 }
             };
             mark.note(&events);
@@ -159,7 +158,9 @@ impl Http {
             Err(WebError::NotSent(_)) => Err(Closed::Absent),
             Err(WebError::Lost(_)) => Err(Closed::ForNow),
             Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),
-            Err(WebError::Refused(_) | WebError::NotMcp(_)) => Err(Closed::ForGood),
+            Err(WebError::Refused(_) | WebError::NotMcp(_) | WebError::TooLong(_)) => {
+                Err(Closed::ForGood)
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 mod scene;
 mod eras;
 mod lists;
+mod long;
 mod calls;
 mod deaths;
 mod questions;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_backend::Others;
-use capstan_backend::settings::Elicitation as Switch;
+use capstan_backend::settings::{Elicitation as Switch, max_message};
 use capstan_backend::{Era, StdioServer, StdioSettings};
 use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
@@ -85,6 +85,7 @@ pub(crate) fn settings(command: &str, args: &[&str]) -> StdioSettings {
         cwd: None,
         startup_timeout: LIMIT,
         timeout: LIMIT,
+        max_message: max_message(0),
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Switch::Offered,

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use capstan_backend::Others;
-use capstan_backend::settings::Elicitation;
+use capstan_backend::settings::{Elicitation, max_message};
 use capstan_backend::{Era, StdioServer, StdioSettings, keeper};
 use capstan_hub::ports::Backend;
 use capstan_model::Secret;
@@ -45,6 +45,7 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         cwd: None,
         startup_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(20),
+        max_message: max_message(0),
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Elicitation::Off,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_backend::Others;
 use capstan_backend::plain::Names;
-use capstan_backend::settings::Elicitation as Switch;
+use capstan_backend::settings::{Elicitation as Switch, max_message};
 use capstan_backend::{Era, HttpSettings, Prefer, Server};
 use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
@@ -58,6 +58,7 @@ pub(crate) fn settings(url: &str) -> HttpSettings {
         prefer: Prefer::Http,
         startup_timeout: LIMIT,
         timeout: LIMIT,
+        max_message: max_message(0),
         era: Era::Auto,
         roots: Vec::new(),
         elicitation: Switch::Offered,
