@@ -253,6 +253,9 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, F
                 Some("ports below 1024 are for those who run the machine; take a higher one")
             }
             HttpError::Bind { .. } => Some("`--http :0` picks a port that is free"),
+            HttpError::NotInFile { .. } => {
+                Some("check that `tls_cert` and `tls_key` are not swapped")
+            }
             HttpError::Exposed(_) | HttpError::Pem { .. } | HttpError::Certificate { .. } | _ => {
                 None
             }

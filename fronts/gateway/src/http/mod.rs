@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -121,14 +121,22 @@ pub enum HttpError {
         #[source]
         cause: io::Error,
     },
-    /// A PEM file is missing, or has nothing of the kind in it.
+    /// A PEM file is there and has nothing of the kind in it.
+    #[error("there is no {what} in `{}`", path.display())]
+    NotInFile {
+        /// What it should have.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A PEM file is missing, or broken.
     #[error("cannot read `{}`", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
         /// Why.
         #[source]
-        cause: rustls_pki_types::pem::Error,
+        cause: pem::Error,
     },
     /// The certificate and the key do not make a server.
     #[error("cannot use the certificate `{}` with its key", path.display())]
@@ -158,10 +166,20 @@ pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, HttpError> {
-    let pem = |path: &PathBuf, cause| HttpError::Pem { path: path.clone(), cause };
+    let unread = |what, path: &PathBuf, cause| {
+        let path = path.clone();
+        if matches!(cause, pem::Error::NoItemsFound) {
+            return HttpError::NotInFile { what, path };
+        }
+        HttpError::Pem { path, cause }
+    };
     let chain = CertificateDer::pem_file_iter(&tls.cert).and_then(Iterator::collect);
-    let chain: Vec<_> = chain.map_err(|cause| pem(&tls.cert, cause))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|cause| pem(&tls.key, cause))?;
+    let chain: Vec<_> = chain.map_err(|cause| unread("certificate", &tls.cert, cause))?;
+    if chain.is_empty() {
+        return Err(unread("certificate", &tls.cert, pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key);
+    let key = key.map_err(|cause| unread("private key", &tls.key, cause))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -42,11 +42,26 @@ async fn a_certificate_makes_connections_encrypted() {
 
 #[tokio::test]
 async fn a_certificate_that_is_no_good_is_refused_at_once() {
-    let cases = [("none.pem", "key.pem"), ("cert.pem", "none.pem"), ("cert.pem", "cert.pem")];
-    for (cert, key) in cases {
+    for (cert, key) in [("none.pem", "key.pem"), ("cert.pem", "none.pem")] {
         let mut settings = settings();
         settings.tls = Some(Tls { cert: file(cert), key: file(key) });
         let result = bind(settings).await;
         assert!(matches!(result, Err(HttpError::Pem { .. })), "{cert} {key}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_and_a_key_that_are_swapped_are_told_by_what_is_missing() {
+    let cases = [
+        ("cert.pem", "cert.pem", "there is no private key in", "cert.pem`"),
+        ("key.pem", "cert.pem", "there is no certificate in", "key.pem`"),
+        ("key.pem", "key.pem", "there is no certificate in", "key.pem`"),
+    ];
+    for (cert, key, begin, end) in cases {
+        let mut settings = settings();
+        settings.tls = Some(Tls { cert: file(cert), key: file(key) });
+        let Err(error) = bind(settings).await else { panic!("{cert} {key}") };
+        let words = error.to_string();
+        assert!(words.starts_with(begin) && words.ends_with(end), "{words}");
     }
 }
