@@ -1,4 +1,4 @@
-//! What the beginning of a message tells that is too long to be kept.
+//! What the ends of a message tell that is too long to be kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,15 +14,33 @@ struct Beginning {
     has_method: bool,
 }
 
-/// The request that the message with this beginning is the reply to. Where the id comes behind what
-/// is too long, or in a batch, nobody can tell.
+/// The request that the message with these ends is the reply to. Where the id stands in between, or
+/// in a batch, nobody can tell.
 ///
 /// A question of the server has an id as well, which says nothing of our requests.
-pub(crate) fn replied(beginning: &[u8]) -> Option<u64> {
+pub(crate) fn replied(beginning: &[u8], end: &[u8]) -> Option<u64> {
     let mut found = Beginning::default();
     // It ends in the middle of something, which is an error.
     drop(serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut found));
-    found.id.filter(|_| found.has_result && !found.has_method)
+    if !found.has_result || found.has_method {
+        return None;
+    }
+    found.id.or_else(|| last_id(end))
+}
+
+/// The id at the end of a message, where many servers put it. What stands directly before the last
+/// bracket is a member of the message itself, and of nothing in it.
+fn last_id(end: &[u8]) -> Option<u64> {
+    let end = String::from_utf8_lossy(end);
+    let mut members = end.trim_end().strip_suffix('}')?.trim_end();
+    if let Some((before, version)) = members.rsplit_once("\"jsonrpc\"")
+        && version.trim_start().strip_prefix(':').is_some_and(|version| version.trim() == "\"2.0\"")
+    {
+        members = before.trim_end().strip_suffix(',')?.trim_end();
+    }
+    let (before, id) = members.rsplit_once(':')?;
+    let before = before.trim_end().strip_suffix("\"id\"")?;
+    id.trim().parse().ok().filter(|_| before.trim_end().ends_with(','))
 }
 
 // === impl Beginning ===
@@ -76,7 +94,31 @@ mod tests {
             ("xxxxxxxx", None),
             ("", None),
         ] {
-            assert_eq!(replied(beginning.as_bytes()), expected, "{beginning}");
+            assert_eq!(replied(beginning.as_bytes(), b""), expected, "{beginning}");
         }
+    }
+
+    #[test]
+    fn an_id_that_comes_last_is_found_too() {
+        let begin = br#"{"result":{"content":[{"te"#;
+        for (end, expected) in [
+            (r#"xx"}]},"jsonrpc":"2.0","id":7}"#, Some(7)),
+            (r#"xx"}]}, "id" : 7 , "jsonrpc" : "2.0" } "#, Some(7)),
+            (r#"xx"}]},"id":7}"#, Some(7)),
+            (r#"xx"}]},"jsonrpc":"2.0","id":"7"}"#, None),
+            (r#"xx"}]},"jsonrpc":"2.0"}"#, None),
+            (r#"xx","id":7}}"#, None),
+            (r#"xx","id":7},"jsonrpc":"2.0"}"#, None),
+            (r#"xx,\"id\":7"}]}"#, None),
+            (r#"xx":1,"other_id":7}"#, None),
+            (r#"xx"}]},"id":7"#, None),
+            ("", None),
+        ] {
+            assert_eq!(replied(begin, end.as_bytes()), expected, "{end}");
+        }
+        let end = br#"xx"},"jsonrpc":"2.0","id":7}"#;
+        assert_eq!(replied(br#"{"method":"sampling/createMessage","params":{"x":"#, end), None);
+        assert_eq!(replied(br#"{"params":{"x":"#, end), None);
+        assert_eq!(replied(br#"{"id":8,"result":{"x":"#, end), Some(8));
     }
 }

@@ -124,10 +124,10 @@ impl Inbound {
         }
     }
 
-    /// A message that is too long, of which this is the beginning: passed over and warned about.
+    /// A message that is too long, of which these are the ends: passed over and warned about.
     /// Whoever waits for it, as far as it says who that is, is told.
-    pub(crate) fn too_long(&self, beginning: &[u8], limit: usize) {
-        let id = cut::replied(beginning);
+    pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
+        let id = cut::replied(beginning, end);
         if let Some(id) = id {
             self.pending.fail(id, NoReply::TooLong(limit));
         }

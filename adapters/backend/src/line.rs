@@ -10,8 +10,11 @@ const CHUNK: usize = 64 * 1024;
 /// Room that is enough to read into.
 const LEAST: usize = 4 * 1024;
 
-/// How much is kept of a line that is longer than the limit.
+/// How much is kept of the beginning of a line that is longer than the limit.
 const KEPT: usize = 64 * 1024;
+
+/// How much of its end.
+const END: usize = 1024;
 
 /// How much of such a line is passed over before it counts as one without an end.
 const MAX_PASSED: usize = 256 * 1024 * 1024;
@@ -25,14 +28,19 @@ pub(crate) struct Lines<R> {
     limit: usize,
     /// How much was passed over of a line that was cut, where its rest comes next.
     passed: Option<usize>,
+    /// The last of it.
+    end: Vec<u8>,
 }
 
 /// A line without its newline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(Bytes),
-    /// Only the beginning of one that is longer than the limit.
-    Cut(Bytes),
+    /// Of one that is longer than the limit, its two ends.
+    Cut {
+        beginning: Bytes,
+        end: Bytes,
+    },
 }
 
 /// Why there is no further line.
@@ -51,7 +59,8 @@ pub(crate) enum LineError {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(stream: R, limit: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), searched: 0, limit, passed: None }
+        let (buffer, end) = (BytesMut::new(), Vec::new());
+        Self { stream, buffer, searched: 0, limit, passed: None, end }
     }
 
     /// The next line; `None` at the end of the stream.
@@ -59,17 +68,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Text after the last newline counts as a line. Of one that is longer than the limit the rest
     /// is passed over, within bounds.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>, LineError> {
-        if !self.pass(MAX_PASSED).await? {
-            return Err(LineError::TooLong(self.limit));
+        let mut line = self.read().await?;
+        if let (Some(Line::Cut { end, .. }), Some(_)) = (&mut line, self.passed) {
+            let last = self.pass(MAX_PASSED).await?;
+            *end = last.ok_or(LineError::TooLong(self.limit))?;
         }
-        Ok(self.read().await?)
+        Ok(line)
     }
 
     /// The next line, or its beginning. What does not end is passed over for as long as it comes.
     pub(crate) async fn next_cut(&mut self) -> std::io::Result<Option<Bytes>> {
         self.pass(usize::MAX).await?;
         Ok(self.read().await?.map(|line| match line {
-            Line::Whole(line) | Line::Cut(line) => line,
+            Line::Whole(line) | Line::Cut { beginning: line, .. } => line,
         }))
     }
 
@@ -91,18 +102,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Passes over the rest of a line that was cut; whether it ended before that was too much.
-    async fn pass(&mut self, most: usize) -> std::io::Result<bool> {
+    /// Passes over the rest of a line that was cut and gives its end; `None` when it is too much.
+    async fn pass(&mut self, most: usize) -> std::io::Result<Option<Bytes>> {
         while let Some(passed) = self.passed {
-            if self.take_line().is_some() {
+            if let Some(rest) = self.take_line() {
+                keep_end(&mut self.end, &rest);
                 break;
             }
+            keep_end(&mut self.end, &self.buffer);
             let passed = passed.saturating_add(self.buffer.len());
             self.passed = Some(passed);
             self.buffer.clear();
             self.searched = 0;
             if passed > most {
-                return Ok(false);
+                return Ok(None);
             }
             self.make_room();
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
@@ -110,22 +123,28 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
         self.passed = None;
-        Ok(true)
+        Ok(Some(std::mem::take(&mut self.end).into()))
     }
 
-    fn bounded(&self, mut line: Bytes) -> Line {
-        if line.len() <= self.limit {
-            return Line::Whole(line);
-        }
-        line.truncate(self.limit.min(KEPT));
-        Line::Cut(line)
+    fn bounded(&self, line: Bytes) -> Line {
+        if line.len() <= self.limit { Line::Whole(line) } else { self.ends(&line) }
     }
 
-    /// The beginning of the line that the buffer is full of, whose memory is given back.
+    /// The ends of the line that the buffer is full of, whose memory is given back. There is more of
+    /// it to come.
     fn cut(&mut self) -> Line {
         let full = std::mem::take(&mut self.buffer);
         (self.searched, self.passed) = (0, Some(0));
-        Line::Cut(full.iter().take(self.limit.min(KEPT)).copied().collect())
+        keep_end(&mut self.end, &full);
+        self.ends(&full)
+    }
+
+    /// A copy of the two ends of a line.
+    fn ends(&self, line: &[u8]) -> Line {
+        let beginning = line.get(..self.limit.min(KEPT)).unwrap_or(line);
+        let mut end = Vec::new();
+        keep_end(&mut end, line);
+        Line::Cut { beginning: Bytes::copy_from_slice(beginning), end: end.into() }
     }
 
     /// Short lines share a piece of memory, as long as there is room in it.
@@ -148,6 +167,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
+/// Puts more behind the end of a line, of which only the last is kept.
+fn keep_end(end: &mut Vec<u8>, more: &[u8]) {
+    end.extend_from_slice(more.get(more.len().saturating_sub(END)..).unwrap_or_default());
+    end.drain(..end.len().saturating_sub(END));
+}
+
 fn trimmed(mut line: Bytes) -> Bytes {
     if line.last() == Some(&b'\r') {
         line.truncate(line.len() - 1);
@@ -166,7 +191,7 @@ mod tests {
         while let Some(line) = lines.next().await.unwrap() {
             let (mark, line) = match line {
                 Line::Whole(line) => ("", line),
-                Line::Cut(line) => ("*", line),
+                Line::Cut { beginning, .. } => ("*", beginning),
             };
             all.push(format!("{mark}{}", std::str::from_utf8(&line).unwrap()));
         }
@@ -200,10 +225,23 @@ mod tests {
     async fn a_line_that_does_not_end_is_an_error_and_not_a_full_memory() {
         let endless = tokio::io::repeat(b'x');
         let mut lines = Lines::new(endless, 1024 * 1024);
-        let Some(Line::Cut(beginning)) = lines.next().await.unwrap() else { panic!("not cut") };
-        assert_eq!(beginning.len(), KEPT);
         assert!(matches!(lines.next().await, Err(LineError::TooLong(_))));
         assert!(lines.buffer.capacity() <= 2 * CHUNK, "{}", lines.buffer.capacity());
+    }
+
+    #[tokio::test]
+    async fn of_a_line_that_is_too_long_both_ends_are_kept() {
+        for more in [2, 3, 10, END, CHUNK, 5 * CHUNK] {
+            let long = format!("{}{}<end>", "a".repeat(KEPT), "b".repeat(more));
+            let text = format!("{long}\r\nnext");
+            let mut lines = Lines::new(text.as_bytes(), KEPT + more);
+            let Some(Line::Cut { beginning, end }) = lines.next().await.unwrap() else {
+                panic!("{more}: not cut")
+            };
+            assert_eq!(beginning, "a".repeat(KEPT));
+            assert_eq!(end, long.as_bytes()[long.len() - END..], "{more}");
+            assert_eq!(lines.next().await.unwrap(), Some(Line::Whole("next".into())));
+        }
     }
 
     #[tokio::test]

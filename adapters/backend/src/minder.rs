@@ -225,7 +225,9 @@ async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Ove
     loop {
         match lines.next().await {
             Ok(Some(Line::Whole(line))) => take(&line, &inbound, None).await,
-            Ok(Some(Line::Cut(beginning))) => inbound.too_long(&beginning, max_line),
+            Ok(Some(Line::Cut { beginning, end })) => {
+                inbound.too_long((&beginning, &end), max_line);
+            }
             Ok(None) => return Over::Output,
             Err(error) => return Over::Broken(error.to_string()),
         }

@@ -48,15 +48,18 @@ async fn an_answer_that_is_too_long_fails_its_own_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_too_late_whose_it_is_ends_with_the_timeout() {
+async fn an_answer_that_does_not_say_whose_it_is_at_an_end_of_it_ends_with_the_timeout() {
     let call = r#"case $line in
-      *'"long"'*) long '' ",\"id\":$id" ;;
+      *'"last"'*) long '' ",\"id\":$id" ;;
+      *'"nowhere"'*) long '' ",\"id\":$id,\"x\":[]" ;;
       *) answer '{"pid":'$$'}' ;;
     esac"#;
     let settings = StdioSettings { timeout: Duration::from_secs(1), ..server(call) };
     let scene = Scene::of(settings);
     let pid = scene.pid().await;
-    let error = scene.call("do", r#"{"size":"long"}"#).await.unwrap_err();
+    let error = scene.call("do", r#"{"id":"last"}"#).await.unwrap_err();
+    assert!(matches!(error, CallError::AnswerTooLarge { .. }), "{error:?}");
+    let error = scene.call("do", r#"{"id":"nowhere"}"#).await.unwrap_err();
     assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
     let answer = scene.call("do", r#"{"size":"short"}"#).await.unwrap();
     assert_eq!(answer, format!(r#"{{"pid":{pid}}}"#));
