@@ -7,7 +7,7 @@ use capstan_testkit::{World, descendants, wait_until};
 use serde_json::json;
 
 use crate::leftovers::wait_until_empty;
-use crate::{ALLOW, LIMIT, assert_offers, call, installed, run, told, tools};
+use crate::{ALLOW, LIMIT, assert_offers, call, installed, run, told};
 
 /// A server in the configuration, with more lines of its own.
 pub(crate) fn entry(name: &str, words: &[&str], more: &str) -> String {
@@ -36,8 +36,12 @@ fn everything(more: &str) -> World {
 fn everything_offers_what_we_are_able_to_serve() {
     let world = everything("");
     assert_offers(&world, &["echo", "get-sum", "get-roots-list", "trigger-elicitation-request"]);
-    let sampling = tools(&world).iter().any(|tool| tool == "trigger-sampling-request");
-    assert!(!sampling, "it believes that we have a language model");
+    // It offers this by what its client can do, and has the same for everybody; here there is no
+    // model that could be asked.
+    assert_offers(&world, &["trigger-sampling-request"]);
+    let asked = call(&world, "trigger-sampling-request", &json!({ "prompt": "x" }));
+    assert_eq!(asked.status, Some(1));
+    assert!(format!("{asked:?}").contains("is not offered here"), "{asked:?}");
     let about = told(&world, &["get", "it"]);
     assert_eq!((&about["protocol"], &about["state"]), (&json!("2025-11-25"), &json!("connected")));
     assert!(about["instructions"].as_str().unwrap().contains("Everything Server"));
