@@ -1,45 +1,12 @@
 //! Progress and log messages: in order, before the answer, and to nobody but the caller.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-
-use capstan_testkit::binary;
-use capstan_testkit::process::command;
+use capstan_testkit::{Remote, binary};
 use futures::future::{join, join_all};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::client::{Client, KINDS, call, gateway};
 use crate::stage::LIMIT;
-
-/// A server behind HTTP. It ends when it is dropped.
-struct Remote {
-    child: Child,
-    url: String,
-}
-
-// === impl Remote ===
-
-impl Remote {
-    #[track_caller]
-    fn start(era: &str) -> Self {
-        let mut command = command(binary("capstan-conformance-server"));
-        command.args(["--http", "127.0.0.1:0", "--era", era]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child, url }
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
 
 /// The entry of a conformance server as a child.
 fn child(era: &str) -> String {

@@ -1,42 +1,11 @@
 //! Tasks that a client listens to, with real servers of both transports.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-
-use capstan_testkit::binary;
-use capstan_testkit::process::command;
+use capstan_testkit::{Remote, binary};
 use serde_json::{Value, json};
 
 use crate::stage::{ALL, Gateway, modern, with};
 
 const TASKS: &str = "notifications/tasks";
-
-/// A server behind HTTP. It ends when it is dropped.
-struct Remote {
-    child: Child,
-    url: String,
-}
-
-impl Remote {
-    #[track_caller]
-    fn start() -> Self {
-        let mut command = command(binary("capstan-conformance-server"));
-        command.args(["--http", "127.0.0.1:0", "--era", "modern"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child, url }
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
 
 /// A client that knows tasks, and keeps what it is told beside its answers.
 struct Client {
@@ -101,7 +70,7 @@ impl Client {
 
 #[test]
 fn a_client_is_told_how_its_tasks_go_until_they_are_over() {
-    let remote = Remote::start();
+    let remote = Remote::start("modern");
     let program = json!(binary("capstan-conformance-server").to_str().unwrap());
     let child = format!("command = {program}\nargs = [\"--stdio\", \"--era\", \"modern\"]\n");
     let far = format!("type = \"http\"\nurl = \"{}\"\n", remote.url);
