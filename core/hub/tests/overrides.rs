@@ -146,6 +146,10 @@ async fn nobody_gives_what_is_settled() {
                 json!({ "query": "a", "team": "core" }),
                 json!({ "query": "a", "team": null }),
                 json!({ "query": "a", "cursor": "x" }),
+                // Holes 2: a server could take these for what is settled.
+                json!({ "query": "a", "Team": "other" }),
+                json!({ "query": "a", "team\0": "other" }),
+                json!({ "query": "a", "CURSOR": "x" }),
                 json!([]),
                 json!("team"),
             ] {

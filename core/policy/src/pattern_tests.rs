@@ -46,6 +46,32 @@ fn a_pattern_does_not_reach_further_than_it_says() {
     }
 }
 
+/// Holes 2.
+#[test]
+fn an_argument_that_a_server_could_read_as_the_one_in_a_rule_is_in_doubt() {
+    for (pattern, arguments) in [
+        ("create_issue:repo=acme/*", r#"{"repo":"acme/x","Repo":"evil/x"}"#),
+        ("create_issue:repo=acme/*", r#"{"REPO":"acme/x"}"#),
+        ("create_issue:repo=acme/*", r#"{"repo":"acme/x","repo\u0000":"evil/x"}"#),
+        ("create_issue:repo=acme/*", r#"{"repo":"acme/x","ｒｅｐｏ":"evil/x"}"#),
+        ("create_issue:at.repo=acme/*", r#"{"at":{"repo":"acme/x"},"At":{"repo":"evil/x"}}"#),
+        ("create_issue:at.repo=acme/*", r#"{"at":{"repo":"acme/x","rePo":"evil/x"}}"#),
+        ("create_issue:at.repo=acme/*", r#"{"at":{"repo":"acme/x"},"AT.repo":"evil/x"}"#),
+    ] {
+        assert!(!fits_for(Verdict::Allow, pattern, arguments), "{pattern} {arguments}");
+        assert!(fits_for(Verdict::Ask, pattern, arguments), "{pattern} {arguments}");
+        assert!(fits_for(Verdict::Deny, pattern, arguments), "{pattern} {arguments}");
+    }
+    // No rule reads these.
+    for arguments in [
+        r#"{"repo":"acme/x","title":"a","Title":"b"}"#,
+        r#"{"repo":"acme/x","repos":"b","re-po":"c"}"#,
+        r#"{"repo":"acme/x","at":{"Repo":"evil/x"}}"#,
+    ] {
+        assert!(fits("create_issue:repo=acme/*", arguments), "{arguments}");
+    }
+}
+
 #[test]
 fn a_pattern_can_say_that_there_are_no_other_arguments() {
     let pattern = "gh__create_issue:repo=acme/*,at.n=1,!";

@@ -6,6 +6,9 @@
 //! as `"\ud800"`: one refuses the whole object, another keeps it, a third puts something in its
 //! place. So nothing of the kind is ever forwarded.
 //!
+//! Lenient readers also take `Name` or `name\0x` for `name` (see [`crate::fold`]). The members that
+//! decisions read are protected: no other member may collide with one of them.
+//!
 //! The text is scanned by hand because a parser would also judge the numbers, and a number too
 //! long for us may be just right for the server.
 
@@ -13,6 +16,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::Json;
+use crate::fold::collision;
 use crate::scan::{Quoted, past_space};
 
 /// Deepest nesting that is looked into; deeper text is refused.
@@ -21,6 +25,9 @@ pub const MAX_DEPTH: usize = 128;
 /// How many names of an object are looked through one by one.
 const FEW: usize = 16;
 
+/// Longest part of a name that an error shows, in characters.
+const MAX_SHOWN: usize = 64;
+
 /// Why a request cannot be forwarded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -28,6 +35,14 @@ pub enum DuplicateKey {
     /// An object names a member twice.
     #[error("an object names the member `{0}` twice")]
     Twice(String),
+    /// A member is not a protected one, but a lenient reader could take it for that.
+    #[error("the member {name:?} could be read as `{protected}`; remove or rename it")]
+    Collides {
+        /// The member as it was sent.
+        name: String,
+        /// The protected member.
+        protected: &'static str,
+    },
     /// A name or a text has an escape that stands for no character.
     #[error("a text in it has an escape that stands for no character")]
     NoCharacter,
@@ -37,9 +52,17 @@ pub enum DuplicateKey {
 }
 
 /// Checks every object and every text in `json`, at any depth.
-pub fn refuse_duplicates(json: &Json) -> Result<(), DuplicateKey> {
+///
+/// In the outermost object no member may collide with one of the `protected` ones.
+///
+/// # Errors
+/// When two readers could read `json` differently.
+pub fn refuse_duplicates(
+    json: &Json,
+    protected: &'static [&'static str],
+) -> Result<(), DuplicateKey> {
     let text = json.as_bytes();
-    let mut names = Names::new();
+    let mut names = Names::new(protected);
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
@@ -64,6 +87,8 @@ pub fn refuse_duplicates(json: &Json) -> Result<(), DuplicateKey> {
 
 /// The names that the objects around some place of the text have so far.
 struct Names<'a> {
+    /// Members of the outermost object that no other member may collide with.
+    protected: &'static [&'static str],
     /// How many objects and lists are around that place.
     depth: usize,
     /// Few are looked through faster than they are hashed. Each has the depth of its object; those
@@ -80,9 +105,9 @@ type Name<'a> = Cow<'a, [u8]>;
 // === impl Names ===
 
 impl<'a> Names<'a> {
-    fn new() -> Self {
+    fn new(protected: &'static [&'static str]) -> Self {
         let few = [const { (0, Cow::Borrowed(b"" as &[u8])) }; FEW];
-        Self { depth: 0, few, count: 0, many: Vec::new() }
+        Self { protected, depth: 0, few, count: 0, many: Vec::new() }
     }
 
     fn deeper(&mut self) -> Result<(), DuplicateKey> {
@@ -97,6 +122,12 @@ impl<'a> Names<'a> {
     }
 
     fn add(&mut self, name: Name<'a>) -> Result<(), DuplicateKey> {
+        if self.depth == 1
+            && let Some(protected) = collision(&name, self.protected)
+        {
+            let name = String::from_utf8_lossy(&name).chars().take(MAX_SHOWN).collect();
+            return Err(DuplicateKey::Collides { name, protected });
+        }
         let is_few = self.few_here().any(|other| *other == name);
         let many = self.many.last_mut().filter(|(depth, _)| *depth == self.depth);
         if is_few || many.as_ref().is_some_and(|(_, many)| many.contains(&name)) {
@@ -125,7 +156,49 @@ mod tests {
     use super::*;
 
     fn check(text: &str) -> Result<(), DuplicateKey> {
-        refuse_duplicates(&Json::parse(text.to_owned()).unwrap())
+        refuse_duplicates(&Json::parse(text.to_owned()).unwrap(), &[])
+    }
+
+    /// Holes 2.
+    #[test]
+    fn a_member_that_could_be_read_as_a_protected_one_is_refused_in_the_outermost_object() {
+        let check = |text: &str| {
+            refuse_duplicates(&Json::parse(text.to_owned()).unwrap(), &["name", "arguments"])
+        };
+        for (name, protected) in [
+            ("Name", "name"),
+            ("NAME", "name"),
+            (r"\u004eame", "name"),
+            (r"name\u0000", "name"),
+            (r"name\u0000x", "name"),
+            ("ｎａｍｅ", "name"),
+            ("na\u{200b}me", "name"),
+            ("argumentſ", "arguments"),
+            ("Arguments", "arguments"),
+        ] {
+            for text in [
+                format!(r#"{{"name":"a","{name}":"b"}}"#),
+                format!(r#"{{"{name}":"b"}}"#),
+                format!(r#"{{"x":{{"y":[]}}, "{name}" : {{}}}}"#),
+            ] {
+                let refused = check(&text);
+                let Err(DuplicateKey::Collides { protected: found, .. }) = refused else {
+                    panic!("{text}: {refused:?}")
+                };
+                assert_eq!(found, protected, "{text}");
+            }
+        }
+        let told = check(r#"{"name\u0000":1}"#).unwrap_err().to_string();
+        assert_eq!(told, r#"the member "name\0" could be read as `name`; remove or rename it"#);
+        let long = format!(r#"{{"name\u0000{}":1}}"#, "x".repeat(100_000));
+        assert!(check(&long).unwrap_err().to_string().len() < 200);
+        for text in [
+            r#"{"name":"a","arguments":{"Name":1,"NAME":2}}"#,
+            r#"{"\u006eame":"a","names":"b","nam":"c","nom":"d","argument":1}"#,
+            r#"{"größe":1,"名前":2,"":3,"x\u0000name":4}"#,
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
     }
 
     #[test]
@@ -209,7 +282,7 @@ mod tests {
         for levels in [MAX_DEPTH + 1, 100_000] {
             let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
             // Raw JSON is skipped without recursion, so the parser may let such text get this far.
-            let passes = Json::parse(deep).is_ok_and(|json| refuse_duplicates(&json).is_ok());
+            let passes = Json::parse(deep).is_ok_and(|json| refuse_duplicates(&json, &[]).is_ok());
             assert!(!passes, "{levels} levels");
         }
         assert_eq!(check(&format!("{}1{}", "[".repeat(100), "]".repeat(100))), Ok(()));

@@ -7,8 +7,9 @@
 //! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
 //! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
 //! object or replaces a member without touching the rest, [`walk`] follows a reply that is still coming,
-//! [`mod@line`] keeps a message on one line, [`duplicate`] refuses objects that two readers could read differently, and [`protocol`] has the
-//! words of MCP.
+//! [`mod@line`] keeps a message on one line, [`duplicate`] refuses objects that two readers could read
+//! differently, [`fold`] tells which names lenient readers take for one, and [`protocol`] has the words
+//! of MCP.
 //!
 //! **Invariant:** pure. No I/O, no clock, no async.
 
@@ -24,6 +25,7 @@ mod check;
 pub mod walk;
 pub mod line;
 pub mod duplicate;
+pub mod fold;
 pub mod protocol;
 
 pub use duplicate::DuplicateKey;

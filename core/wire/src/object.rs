@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::de::Error as _;
 
+use crate::fold::collides;
 use crate::scan::{Items, Members, Quoted};
 use crate::{BadJson, Json, compose};
 
@@ -53,7 +54,11 @@ pub fn get_string(json: &Json, key: &str) -> Option<String> {
 ///
 /// Whoever judges by it takes [`all_at_path`].
 pub fn at_path(json: &Json, path: &str) -> Option<Json> {
-    all_at_path(json, path).ok()?.into_iter().next()
+    members(json).ok()?.into_iter().find_map(|(name, value)| match below(path, &name) {
+        _ if name == path => Some(value),
+        Some(rest) => at_path(&value, rest),
+        None => None,
+    })
 }
 
 /// Everything that a dotted path such as `issue.repo` can mean, in the order it was written.
@@ -62,19 +67,33 @@ pub fn at_path(json: &Json, path: &str) -> Option<Json> {
 /// a sender who can choose which one is looked at can hide the other behind it.
 ///
 /// # Errors
-/// When `json`, or an object on the way, is not an object whose names can all be read.
+/// When `json`, or an object on the way, is not an object whose names can all be read, or when a
+/// lenient reader could take another name for one of the path (see [`collides`]).
 pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
     let mut found = Vec::new();
     for (name, value) in members(json)? {
         if name == path {
             found.push(value);
-        } else if let Some(rest) = path.strip_prefix(&name).and_then(|rest| rest.strip_prefix('.'))
-            && value.as_bytes().starts_with(b"{")
-        {
-            found.extend(all_at_path(&value, rest)?);
+        } else if let Some(rest) = below(path, &name) {
+            if value.as_bytes().starts_with(b"{") {
+                found.extend(all_at_path(&value, rest)?);
+            }
+        } else if starts_of(path).any(|start| collides(&name, start)) {
+            return Err(bad("a name in it could be read as another"));
         }
     }
     Ok(found)
+}
+
+/// The rest of a dotted path below the member `name`.
+fn below<'a>(path: &'a str, name: &str) -> Option<&'a str> {
+    path.strip_prefix(name)?.strip_prefix('.')
+}
+
+/// Everything that the first name of a dotted path can be: the path up to each dot, and all of it.
+fn starts_of(path: &str) -> impl Iterator<Item = &str> {
+    let dots = path.match_indices('.').filter_map(|(at, _)| path.get(..at));
+    dots.chain(std::iter::once(path))
 }
 
 /// The items of a list, each as it was written.

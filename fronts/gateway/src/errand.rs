@@ -6,6 +6,7 @@ use std::sync::Arc;
 use capstan_hub::ports::Errand;
 use capstan_hub::{Asks, Call};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
@@ -22,8 +23,12 @@ impl Gateway {
         params: Option<Json>,
     ) -> Result<Json, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
-        let reference = object::get(&params, "ref");
+        refuse_ambiguous(&params, &["ref", "argument", "context", "_meta"])?;
+        let [reference, argument, context] = object::peek(&params, ["ref", "argument", "context"]);
         let reference = reference.ok_or_else(|| Fault::invalid("`ref` is missing"))?;
+        refuse_ambiguous(&reference, &["type", "name", "uri"])?;
+        argument.map_or(Ok(()), |argument| refuse_ambiguous(&argument, &["name", "value"]))?;
+        context.map_or(Ok(()), |context| refuse_ambiguous(&context, &["arguments"]))?;
         let (kind, key) = match object::get_string(&reference, "type").as_deref() {
             Some("ref/prompt") => (Kind::Prompt, "name"),
             Some("ref/resource") => (Kind::Resource, "uri"),
@@ -135,6 +140,7 @@ impl Gateway {
         wanted: Wanted,
     ) -> Result<Json, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
+        refuse_ambiguous(&params, &["uri"])?;
         let uri = object::get_string(&params, "uri");
         let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
         match wanted {
@@ -162,6 +168,15 @@ impl Gateway {
         }
         Ok(Json::empty_object())
     }
+}
+
+/// Refuses params that a server could read otherwise than we do; see [`refuse_duplicates`].
+pub(crate) fn refuse_ambiguous(
+    json: &Json,
+    protected: &'static [&'static str],
+) -> Result<(), Fault> {
+    refuse_duplicates(json, protected)
+        .map_err(|problem| Fault::invalid(format!("the params are ambiguous: {problem}")))
 }
 
 /// The arguments of a prompt or a template as far as they are typed.

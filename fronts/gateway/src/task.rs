@@ -10,6 +10,7 @@ use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 
 use crate::client::Client;
+use crate::errand::refuse_ambiguous;
 use crate::exchange::{Exchange, Payload, Task};
 use crate::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::gateway::Gateway;
@@ -79,6 +80,8 @@ impl Gateway {
         if client.revision.is_modern() && !client.knows_tasks() {
             return Err(needs_tasks());
         }
+        // The id of another client's task must not reach the server beside the one that is checked.
+        refuse_ambiguous(params, &["taskId", "inputResponses", "_meta"])?;
         let id = object::get_string(params, "taskId");
         let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
         let task = self.tasks.find(&id, &Owner::of(client));

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::{CallError, ItemId, ServerName};
+use capstan_wire::fold::collides;
 use capstan_wire::{Json, object};
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -131,12 +132,14 @@ impl Overrides {
         let names =
             object::members(&arguments).map_err(|_| invalid("they are no object".to_owned()))?;
         for (name, _) in &names {
-            if settled.pin.contains_key(name) {
+            // A server could take another spelling of a name for that name.
+            let is_read_as = |own: &String| own == name || collides(own, name);
+            if settled.pin.keys().any(is_read_as) {
                 return Err(invalid(format!(
                     "`{name}` is set by the operator and cannot be given"
                 )));
             }
-            if settled.hide_parameters.contains(name) {
+            if settled.hide_parameters.iter().any(is_read_as) {
                 return Err(invalid(format!("there is no `{name}`")));
             }
         }

@@ -19,6 +19,11 @@ const MAX_NEAREST: usize = 3;
 /// How alike two names must be for one to be offered for the other.
 const LIKENESS: f64 = 0.7;
 
+/// Members of the params that decisions read, or that are replaced or left out before the params are
+/// sent. A server could take another spelling for one of them.
+const PROTECTED: &[&str] =
+    &["name", "uri", "arguments", "_meta", "task", "requestState", "inputResponses"];
+
 /// A call whose item is known to exist; its params name the item as the server does.
 pub(super) struct Resolved {
     pub(super) id: ItemId,
@@ -91,7 +96,7 @@ async fn find_checked(
     let name = &call.target.name;
     // Before anything is decided: what the rules read must be what the server reads. For the same
     // reason the name is put in place here, and the params are never touched again.
-    if let Err(problem) = refuse_duplicates(&call.params) {
+    if let Err(problem) = refuse_duplicates(&call.params, PROTECTED) {
         let problem = problem.to_string();
         return Err(CallError::InvalidArguments { item: name.clone(), problem });
     }

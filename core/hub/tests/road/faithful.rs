@@ -44,6 +44,55 @@ async fn the_name_in_the_params_never_overrules_the_name_that_was_judged() {
     }
 }
 
+/// Holes 2.
+#[tokio::test]
+async fn no_member_that_a_server_could_read_as_one_of_ours_is_forwarded() {
+    let members = [
+        "Name",
+        "NAME",
+        r"name\u0000",
+        r"name\u0000x",
+        "ｎａｍｅ",
+        "n\u{200b}ame",
+        "Arguments",
+        "argumentſ",
+        "URI",
+        "_Meta",
+        "tas\u{212a}",
+        "requeststate",
+        "InputResponses",
+    ];
+    for kind in [Kind::Tool, Kind::Prompt, Kind::Resource] {
+        let key = kind.name_key();
+        for member in members {
+            for front in [Front::Cli, Front::Gateway] {
+                let scene = Scene::with_server(files());
+                let params = format!(r#"{{"{key}":"read","{member}":"drop"}}"#);
+                let call = Call {
+                    caller: Caller::operator(front).into(),
+                    params: json(&params),
+                    ..ask(kind, "files:read")
+                };
+                let error = scene.send(call).await.map(drop).unwrap_err();
+                assert_eq!(error.code(), ErrorCode::InvalidInput, "{params}: {error}");
+                assert!(error.to_string().contains("could be read as"), "{error}");
+                assert_eq!(scene.served(), [""; 0], "{params}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn members_that_no_server_takes_for_one_of_ours_are_forwarded() {
+    for member in ["names", "nom", "argument", "url", "meta", "vendor/Name", "名前", "x-NAME"] {
+        let scene = Scene::with_server(files());
+        let params =
+            format!(r#"{{"name":"read","{member}":"x","arguments":{{"Name":1,"URI":2}}}}"#);
+        scene.send(Call { params: json(&params), ..tool("files__read") }).await.unwrap();
+        assert_eq!(scene.served(), [format!("tools/call {params}")]);
+    }
+}
+
 #[tokio::test]
 async fn the_address_that_a_rule_reads_is_the_one_that_is_sent() {
     let deny = ["*:uri=doc://secret"];
@@ -93,9 +142,13 @@ async fn a_rule_about_arguments_sees_through_every_way_to_write_them() {
         r#"{"path":"\/etc\/passwd"}"#,
         r#"{"path":"\u002fetc/x"}"#,
         r#"{"p\u0061th":"/etc/x","other":1}"#,
+        // Holes 2: a server could take these for `path`, and whatever they say is in doubt.
+        r#"{"Path":"/etc/x"}"#,
+        r#"{"path":"/home","PATH":"/etc/x"}"#,
+        r#"{"path":"/home","path\u0000":"/etc/x"}"#,
     ];
     let allowed =
-        ["{}", r#"{"path":"/home"}"#, r#"{"Path":"/etc/x"}"#, r#"{"in":{"path":"/etc/x"}}"#];
+        ["{}", r#"{"path":"/home"}"#, r#"{"paths":"/etc/x"}"#, r#"{"in":{"path":"/etc/x"}}"#];
     for (arguments, expected) in
         denied.iter().map(|text| (text, 0)).chain(allowed.iter().map(|text| (text, 1)))
     {

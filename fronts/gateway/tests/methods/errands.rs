@@ -67,6 +67,40 @@ async fn errands_obey_rates_and_quota() {
     }
 }
 
+/// Holes 2.
+#[tokio::test(start_paused = true)]
+async fn an_errand_that_a_server_could_read_otherwise_is_refused() {
+    let by_name =
+        r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"path","value":"/a"}"#;
+    for (method, params) in [
+        ("resources/subscribe", r#"{"uri":"x:1","Uri":"x:2"}"#.to_owned()),
+        ("resources/subscribe", r#"{"uri":"x:1","uri":"x:2"}"#.to_owned()),
+        (
+            "completion/complete",
+            format!(r#"{{{by_name},"ref":{{"type":"ref/prompt","name":"q"}}}}"#),
+        ),
+        (
+            "completion/complete",
+            format!(r#"{{{by_name},"Ref":{{"type":"ref/prompt","name":"q"}}}}"#),
+        ),
+        ("completion/complete", COMPLETE.replace(r#""name":"p""#, r#""name":"p","Name":"q""#)),
+        ("completion/complete", COMPLETE.replace(r#""name":"p""#, r#""name":"p","uri\u0000":"q""#)),
+        (
+            "completion/complete",
+            COMPLETE.replace(r#""value":"/a""#, r#""value":"/a","VALUE":"/b""#),
+        ),
+        ("completion/complete", format!(r#"{{{by_name},"context":{{"Arguments":{{}}}}}}"#)),
+    ] {
+        let (codes, reached) = sent(|_| {}, method, &params).await;
+        assert_eq!((codes, reached), (vec!["-32602".to_owned(); 3], 0), "{method} {params}");
+    }
+    for (method, params) in [("resources/subscribe", SUBSCRIBE), ("completion/complete", COMPLETE)]
+    {
+        let (codes, _) = sent(|_| {}, method, params).await;
+        assert_eq!(codes, [""; 3], "{method}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn errands_are_decided_on_with_their_arguments() {
     let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {

@@ -70,6 +70,24 @@ async fn start(world: &World, client: &Arc<Client>, tool: &str) -> String {
     text(&said.answer, "result.task.taskId")
 }
 
+/// Holes 2.
+#[tokio::test]
+async fn no_second_id_of_a_task_reaches_a_server() {
+    let world = World::new(vec![modern("a")]);
+    let said = world.ask_modern((View::All, ABLE), "tools/call", r#"{"name":"a__t"}"#).await;
+    let id = text(&said.answer, "result.taskId");
+    world.take_sent();
+    for other in [r#""taskId":"1""#, r#""taskid":"1""#, r#""TaskId":"1""#, r#""taskId\u0000":"1""#]
+    {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let params = format!(r#"{{"taskId":"{id}",{other}}}"#);
+            let said = world.ask_modern((View::All, ABLE), method, &params).await;
+            assert_eq!(member(&said.answer, "error.code"), "-32602", "{params}");
+            assert_eq!(world.take_sent(), [""; 0], "{params}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn where_all_servers_are_shown_a_task_finds_its_own() {
     let world = World::new(vec![modern("a"), modern("b")]);
