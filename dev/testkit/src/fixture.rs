@@ -49,6 +49,12 @@ fn play(script: Script) -> ExitCode {
         complain(&format!("exiting with {status}"));
         return ExitCode::from(status);
     }
+    if let Some(live) = script.live {
+        thread::spawn(move || {
+            thread::sleep(live);
+            std::process::exit(71);
+        });
+    }
     code(serve(script))
 }
 
