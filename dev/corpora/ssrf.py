@@ -83,7 +83,9 @@ def inside(rows, binary, report):
                 if test is None:
                     report.add(row, feed, "skipped", "configured like this, the address is allowed")
                 else:
-                    report.judge(row, feed, lambda: test(Trial(row, binary, dns)))
+                    trial = Trial(row, binary, dns)
+                    report.judge(row, feed, lambda: test(trial))
+                    trial.world.close()
 
 
 def feeds(row):
