@@ -7,10 +7,13 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use memchr::memchr2;
 
+use crate::turn::Turn;
+
 /// Events out of the body of a response.
 pub(crate) struct Events {
     stream: BoxStream<'static, Result<Bytes, String>>,
     parser: Parser,
+    turn: Turn,
 }
 
 /// One event.
@@ -54,7 +57,7 @@ struct Parser {
 impl Events {
     /// The events in a stream, each of at most `limit` bytes.
     pub(crate) fn new(stream: BoxStream<'static, Result<Bytes, String>>, limit: usize) -> Self {
-        Self { stream, parser: Parser::new(limit) }
+        Self { stream, parser: Parser::new(limit), turn: Turn::default() }
     }
 
     /// The next event; `None` at the end of the stream. Half an event at the end is none.
@@ -64,7 +67,10 @@ impl Events {
                 return Ok(Some(event));
             }
             match self.stream.next().await {
-                Some(Ok(bytes)) => self.parser.push(&bytes),
+                Some(Ok(bytes)) => {
+                    self.parser.push(&bytes);
+                    self.turn.read(bytes.len()).await;
+                }
                 Some(Err(reason)) => return Err(EventError::Broken(reason)),
                 None => return Ok(None),
             }
@@ -186,6 +192,7 @@ impl Parser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turn::TURN;
 
     /// The events of a text that arrives in pieces of `step` bytes, as `name:data`.
     fn parse(text: &[u8], step: usize) -> (Vec<String>, Parser) {
@@ -226,6 +233,18 @@ mod tests {
         let (_, parser) = parse(b"id: 7\nretry: 250\ndata:\n\nid: a\0b\nretry: 1x\ndata: x\n\n", 5);
         assert_eq!(parser.last_id.as_deref(), Some("7"));
         assert_eq!(parser.retry, Some(Duration::from_millis(250)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_comments_without_a_pause_does_not_hold_up_a_timeout() {
+        for piece in [": x\n", "data: x\n\n"] {
+            let flood = Bytes::from(piece.repeat(TURN / piece.len() + 1));
+            let stream = futures::stream::repeat_with(move || Ok(flood.clone())).take(100).boxed();
+            let mut events = Events::new(stream, 1000);
+            let reading = async { while events.next().await != Ok(None) {} };
+            let late = tokio::time::timeout(Duration::ZERO, reading).await;
+            assert!(late.is_err(), "{piece:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 pub mod settings;
 pub mod keeper;
 mod spawn;
+mod turn;
 mod line;
 mod cut;
 mod stderr;

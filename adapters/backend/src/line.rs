@@ -4,6 +4,8 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::turn::Turn;
+
 /// What is read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -30,6 +32,7 @@ pub(crate) struct Lines<R> {
     passed: Option<usize>,
     /// The last of it.
     end: Vec<u8>,
+    turn: Turn,
 }
 
 /// A line without its newline.
@@ -60,7 +63,7 @@ pub(crate) enum LineError {
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(stream: R, limit: usize) -> Self {
         let (buffer, end) = (BytesMut::new(), Vec::new());
-        Self { stream, buffer, searched: 0, limit, passed: None, end }
+        Self { stream, buffer, searched: 0, limit, passed: None, end, turn: Turn::default() }
     }
 
     /// The next line; `None` at the end of the stream.
@@ -93,8 +96,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if self.buffer.len() > self.limit.saturating_add(1) {
                 return Ok(Some(self.cut()));
             }
-            self.make_room();
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            if self.fill().await? == 0 {
                 self.searched = 0;
                 let rest = self.buffer.split().freeze();
                 return Ok((!rest.is_empty()).then(|| self.bounded(trimmed(rest))));
@@ -117,13 +119,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if passed > most {
                 return Ok(None);
             }
-            self.make_room();
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            if self.fill().await? == 0 {
                 break;
             }
         }
         self.passed = None;
         Ok(Some(std::mem::take(&mut self.end).into()))
+    }
+
+    /// Reads some more into the buffer and says how much; 0 at the end of the stream.
+    async fn fill(&mut self) -> std::io::Result<usize> {
+        self.make_room();
+        let read = self.stream.read_buf(&mut self.buffer).await?;
+        self.turn.read(read).await;
+        Ok(read)
     }
 
     fn bounded(&self, line: Bytes) -> Line {
@@ -227,6 +236,16 @@ mod tests {
         let mut lines = Lines::new(endless, 1024 * 1024);
         assert!(matches!(lines.next().await, Err(LineError::TooLong(_))));
         assert!(lines.buffer.capacity() <= 2 * CHUNK, "{}", lines.buffer.capacity());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn noise_without_a_pause_does_not_hold_up_a_timeout() {
+        let noise = "x\n".repeat(2 * crate::turn::TURN);
+        for limit in [0, 10] {
+            let late =
+                tokio::time::timeout(std::time::Duration::ZERO, lines(noise.as_bytes(), limit));
+            assert!(late.await.is_err(), "{limit}");
+        }
     }
 
     #[tokio::test]

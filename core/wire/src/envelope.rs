@@ -59,6 +59,10 @@ pub struct RpcError {
     pub whole: Json,
 }
 
+/// The largest id of a request, in bytes. It is kept while the request runs and repeated in answers,
+/// progress and logs.
+pub const MAX_REQUEST_ID: usize = 4096;
+
 /// The id of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
@@ -78,6 +82,9 @@ pub enum EnvelopeError {
     /// Another protocol.
     #[error("`jsonrpc` is not \"2.0\"")]
     Version,
+    /// An id longer than [`MAX_REQUEST_ID`].
+    #[error("the `id` of the request has more than {MAX_REQUEST_ID} bytes")]
+    LongId,
     /// Neither request, notification nor reply, or several at once.
     #[error("the members {0} do not make a message")]
     Shape(&'static str),
@@ -108,6 +115,7 @@ impl Message {
                 Some(Id::Number(id)) => {
                     Ok(Self::Request { id: RequestId::Number(id), method, params })
                 }
+                Some(Id::Text(id)) if id.len() > MAX_REQUEST_ID => Err(EnvelopeError::LongId),
                 Some(Id::Text(id)) => Ok(Self::Request { id: RequestId::Text(id), method, params }),
                 Some(Id::Null(())) => Err(EnvelopeError::Shape("`method` and a null `id`")),
                 None => Ok(Self::Notification { method, params }),
@@ -209,6 +217,16 @@ mod tests {
         assert_eq!((error.code, error.message.as_str()), (-1, "no"));
         assert_eq!(error.whole.as_str(), whole);
         assert_eq!(error.data, Some(json(r#"{"k":1.0}"#)));
+    }
+
+    #[test]
+    fn the_id_of_a_request_is_bounded() {
+        let with = |id: &str| parse(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"m"}}"#));
+        let (largest, more) = ("a".repeat(MAX_REQUEST_ID), "a".repeat(MAX_REQUEST_ID + 1));
+        assert!(with(&largest).is_ok());
+        assert!(matches!(with(&more), Err(EnvelopeError::LongId)));
+        assert!(matches!(with(&"\\n".repeat(MAX_REQUEST_ID + 1)), Err(EnvelopeError::LongId)));
+        assert!(matches!(with(&"a".repeat(1 << 20)), Err(EnvelopeError::LongId)));
     }
 
     #[test]

@@ -29,6 +29,6 @@ pub mod fold;
 pub mod protocol;
 
 pub use duplicate::DuplicateKey;
-pub use envelope::{EnvelopeError, Message, Reply, RequestId, RpcError};
+pub use envelope::{EnvelopeError, MAX_REQUEST_ID, Message, Reply, RequestId, RpcError};
 pub use json::{BadJson, Json};
 pub use walk::{NoReply, Noted, Walk};

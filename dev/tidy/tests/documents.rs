@@ -97,6 +97,7 @@ fn every_script_can_be_run_and_stops_at_its_first_error() {
         "dev/lint",
         "dev/bless",
         "dev/bench",
+        "dev/attacks",
         "dev/servers",
         "dev/conformance",
         ".ci/run",
