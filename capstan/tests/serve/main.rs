@@ -16,6 +16,7 @@ mod http;
 mod access;
 mod ending;
 mod servers;
+mod killed;
 mod life;
 mod overrides;
 mod telemetry;
