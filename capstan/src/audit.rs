@@ -83,6 +83,7 @@ pub(crate) fn verify(path: &Path) -> Result<AuditWhole, Failure> {
             first: verified.first,
             entries: verified.entries,
             breaks: verified.breaks,
+            unclosed: verified.unclosed,
         }),
         Err(VerifyError::Audit(error)) => Err(failure(&error)),
         Err(VerifyError::Broken(broken)) => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use capstan_backend::once::{End, Limits, Program};
-use capstan_cli::host::{Check, Host as _, Setup};
+use capstan_cli::host::{AuditWhole, Check, Host as _, Setup};
 use capstan_config::{Kind, ServerEntry, SourceFile, Surroundings, load};
 use capstan_model::Secret;
 
@@ -55,8 +55,16 @@ pub(crate) async fn checks(host: &LocalHost, setup: &Setup, listen: SocketAddr) 
     checks.push(address(world, listen));
     checks.push(keyring(world));
     checks.push(clock(world));
+    checks.push(database(world).await);
     checks.push(match host.verify_audit(setup) {
-        Ok(whole) => Check::ok("audit log", format!("{} entries, whole", whole.entries)),
+        Ok(AuditWhole { entries, unclosed: 0, .. }) => {
+            Check::ok("audit log", format!("{entries} entries, whole"))
+        }
+        Ok(AuditWhole { entries, unclosed, .. }) => {
+            let detail = format!("{entries} entries, whole; {unclosed} gateways were killed");
+            let fix = "their last entries may be missing; the next call notes it in the log";
+            Check::warning("audit log", detail, fix)
+        }
         Err(failure) => {
             let fix = "`capstan audit --verify` says where; keep a copy of the file";
             Check::error("audit log", failure.message, fix)
@@ -172,6 +180,29 @@ fn folder(name: &str, folder: &Path) -> Check {
         Check::ok(name, format!("{shown} can be written"))
     } else {
         Check::error(name, format!("{shown} cannot be written"), fix)
+    }
+}
+
+/// Whether the state database can be used, and whether an earlier one was damaged.
+async fn database(world: &World) -> Check {
+    const NAME: &str = "state database";
+    let path = world.state().join("state.db");
+    match world.database().check().await {
+        Ok(kept) => match kept.last() {
+            None => Check::ok(NAME, format!("{} can be used", path.display())),
+            Some(latest) => {
+                let detail = format!("was damaged, and is kept as {}", latest.display());
+                let fix = "`capstan pins` lists the tools that you have to approve again; remove the \
+                           kept file when you no longer need it";
+                Check::warning(NAME, detail, fix)
+            }
+        },
+        Err(error) => {
+            let cause = error.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let fix = "see that it is a file that you may read and write, and that there is room on \
+                       the disk; until then tools of servers that are not trusted are refused";
+            Check::error(NAME, format!("{error}{cause}"), fix)
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A gateway answers many calls a second, and none of them should wait for a disk. Entries are
 //! gathered for a moment and written together; a process that is killed without warning loses
-//! those of that moment. Where answers are to wait until the disk has their entries, nothing is
+//! those of that moment; the marker that it leaves behind
+//! tells of it (`open_marker`). Where answers are to wait until the disk has their entries, nothing is
 //! gathered on purpose: while the disk works for some entries, the next ones come together by
 //! themselves.
 
@@ -15,6 +16,7 @@ use capstan_hub::Entry;
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
 use futures::channel::oneshot;
 
+use crate::open_marker::OpenMarker;
 use crate::{Durability, JsonLines};
 
 /// Entries that may wait to be written; beyond, whoever records waits too.
@@ -35,6 +37,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Background {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Tells others that there may be entries in memory; gone when there are none.
+    marker: Mutex<Option<OpenMarker>>,
 }
 
 #[derive(Debug)]
@@ -79,11 +83,12 @@ impl Background {
     /// When the system has no thread for it.
     pub fn start(log: JsonLines) -> io::Result<Self> {
         let (more, room) = (Condvar::new(), Condvar::new());
+        let marker = Mutex::new(log.mark_open());
         let shared = Arc::new(Shared { log, queue: Mutex::default(), more, room });
         let its = Arc::clone(&shared);
         let writer =
             std::thread::Builder::new().name("audit".to_owned()).spawn(move || its.write())?;
-        Ok(Self { shared, writer: Mutex::new(Some(writer)) })
+        Ok(Self { shared, writer: Mutex::new(Some(writer)), marker })
     }
 
     /// Writes what waits, and ends the thread. What is recorded afterwards is written at once.
@@ -95,6 +100,7 @@ impl Background {
             // It ends by itself; were it to panic, there would be nobody to tell.
             drop(writer.join());
         }
+        drop(whatever(self.marker.lock()).take());
     }
 
     /// How many times something could not be written.

@@ -87,7 +87,7 @@ impl Health {
         }
     }
 
-    /// Tells what is wrong with the log that was left behind. It is noted in the log as well.
+    /// Tells what happened to the log. It is noted in the log as well.
     pub(crate) fn found(fault: Fault, log: &Path) {
         let log = log.display();
         let what = match fault {
@@ -98,6 +98,17 @@ impl Health {
             Fault::Damaged => "was changed",
             Fault::Cut => "lacks entries at its end, or was deleted",
             Fault::Unanchored => "has no head that tells whether it is whole",
+            Fault::Unclosed { process } => {
+                return tracing::warn!(
+                    "process {process} ended without closing the audit log at `{log}`; entries of its \
+                     last calls may be missing"
+                );
+            }
+            Fault::Expired { first, last } => {
+                return tracing::warn!(
+                    "retention removes the entries {first} to {last} of the audit log at `{log}`"
+                );
+            }
             Fault::Lost { .. } => return,
         };
         tracing::error!("the audit log at `{log}` {what}; `capstan audit --verify` says where");

@@ -1,23 +1,25 @@
 //! Writing the log.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capstan_hub::Entry;
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
 use jiff::Timestamp;
 
+use crate::age::BootClock;
 use crate::error::AuditError;
 use crate::head::{HeadFile, LOCK_WAIT};
 use crate::health::{Health, OnFull};
 use crate::limits::Limits;
-use crate::lines::first_row;
+use crate::open_log::OpenLog;
+use crate::open_marker::{OpenMarker, Unclosed};
 use crate::place::{Place, open_private};
 use crate::recover::recover;
+use crate::retention::{Retention, Step};
 use crate::rotate;
 use crate::row::{Fault, Link, Row};
 
@@ -45,6 +47,7 @@ pub struct JsonLines {
     durability: Durability,
     on_full: OnFull,
     head: HeadFile,
+    boot_clock: BootClock,
     state: Mutex<State>,
     health: Health,
 }
@@ -60,20 +63,13 @@ struct State {
     lost: u64,
     /// When the last call came in that could be written down or not.
     now: Timestamp,
-    /// When older logs were last looked through for some that are too old.
-    swept: Option<Timestamp>,
+    /// When older logs were last looked through for some that are too old, and when it was looked for
+    /// processes that were killed.
+    swept: Option<Instant>,
+    /// How the last entries came into the log.
+    step: Step,
     /// Whether the lock could not be got the last time; then nobody waits for it again.
     busy: bool,
-}
-
-#[derive(Debug)]
-struct OpenLog {
-    file: File,
-    inode: u64,
-    len: u64,
-    /// The time of its first entry.
-    first: Option<Timestamp>,
-    last: Link,
 }
 
 // === impl JsonLines ===
@@ -97,7 +93,14 @@ impl JsonLines {
         }
         let (state, health) = (Mutex::default(), Health::default());
         let (durability, on_full) = (Durability::default(), OnFull::default());
-        Ok(Self { place, limits, durability, on_full, head, state, health })
+        let boot_clock = BootClock::default();
+        Ok(Self { place, limits, durability, on_full, head, boot_clock, state, health })
+    }
+
+    /// Sets the clock that proves to retention how much time has passed.
+    #[must_use]
+    pub fn with_boot_clock(self, boot_clock: BootClock) -> Self {
+        Self { boot_clock, ..self }
     }
 
     /// Sets when an entry counts as written.
@@ -146,6 +149,15 @@ impl JsonLines {
         }
     }
 
+    /// Marks the log as written to beside calls, until the marker is dropped. Where that cannot be
+    /// done, it is told: a kill would leave no trace.
+    pub(crate) fn mark_open(&self) -> Option<OpenMarker> {
+        let marked = self.head.lock(LOCK_WAIT).and_then(|_lock| {
+            OpenMarker::create(&self.place).map_err(AuditError::open(&self.place.open_markers()))
+        });
+        marked.map_err(|error| self.health.tell(&error)).ok()
+    }
+
     fn append(&self, entries: &[Entry]) -> Result<(), AuditError> {
         let mut state = self.state();
         let before = state.lost;
@@ -187,6 +199,7 @@ impl JsonLines {
     fn put(&self, state: &mut State, missed: u64, entries: &[Entry]) -> Result<(), AuditError> {
         let now = state.now;
         let mut log = self.current(state)?;
+        let unclosed = self.look_for_unclosed(state);
         let told = state.faults.iter().copied();
         let told = told.chain((missed > 0).then_some(Fault::Lost { entries: missed }));
         let told = told.map(|fault| Row::of_fault(fault, now));
@@ -196,26 +209,56 @@ impl JsonLines {
             row.seal_into(&mut last, &mut text);
         }
         let is_full = log.len + text.len() as u64 > self.limits.max_size;
-        if log.len > 0 && (is_full || self.limits.is_time_for_another(log.first, now)) {
-            log = self.rotate(log, now)?;
-            state.swept = Some(now);
+        let (mut step, first) = (Step::Sweep, log.last.seq.saturating_add(1));
+        if log.len > 0
+            && (is_full || self.limits.is_time_for_another(log.first.map(|(_, time)| time), now))
+        {
+            log = self.rotate(log)?;
+            (step, state.swept) = (Step::Rotation, None);
         }
-        if let Err(cause) = log.file.write_all(&text) {
-            // Takes back what is half written; should that fail too, the next writer finds it.
-            drop(log.file.set_len(log.len));
-            return Err(AuditError::write(self.place.log())(cause));
+        log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
+        log.first = log.first.or(Some((first, now)));
+        for marker in unclosed {
+            // One that stays is told of once more.
+            drop(marker.remove());
         }
-        log.len += text.len() as u64;
-        log.first = log.first.or(Some(now));
-        log.last = last;
         let swept = state.swept;
-        *state = State { log: Some(log), now, swept, ..State::default() };
+        *state = State { log: Some(log), step, now, swept, ..State::default() };
         Ok(())
+    }
+
+    /// The markers of processes that were killed, and what the next entry tells of them.
+    fn look_for_unclosed(&self, state: &mut State) -> Vec<Unclosed> {
+        if !self.is_time_to_sweep(state) {
+            return Vec::new();
+        }
+        let unclosed = Unclosed::find(&self.place).unwrap_or_else(|cause| {
+            self.health.tell(&AuditError::read(&self.place.open_markers())(cause));
+            Vec::new()
+        });
+        for marker in &unclosed {
+            self.found(state, Fault::Unclosed { process: marker.process });
+        }
+        unclosed
+    }
+
+    /// Whether older logs and markers are to be looked at: at first, and then from time to time.
+    fn is_time_to_sweep(&self, state: &State) -> bool {
+        state.swept.is_none_or(|swept| swept.elapsed() >= self.limits.sweep_every())
+    }
+
+    /// Has the next entry tell of a fault.
+    fn found(&self, state: &mut State, fault: Fault) {
+        if !state.faults.contains(&fault) {
+            Health::found(fault, self.place.log());
+            state.faults.push(fault);
+        }
     }
 
     /// What remains to be done when the entries are in the log.
     fn confirm(&self, state: &mut State) -> Result<(), AuditError> {
-        let Some(log) = &state.log else { return Ok(()) };
+        let is_due = self.is_time_to_sweep(state);
+        let Some(log) = &mut state.log else { return Ok(()) };
         match self.durability {
             Durability::Fast => {}
             Durability::Sync => {
@@ -223,9 +266,13 @@ impl JsonLines {
             }
         }
         self.head.write_last(&log.last)?;
-        if self.limits.is_time_to_sweep(state.swept, state.now) {
-            state.swept = Some(state.now);
-            self.drop_oldest(&log.last, state.now);
+        if is_due {
+            let Self { place, head, limits, boot_clock, .. } = self;
+            let retention = Retention { place, head, limits, boot_clock };
+            if let Err(error) = retention.sweep(log, state.step, state.now) {
+                self.health.tell(&error);
+            }
+            state.swept = Some(Instant::now());
         }
         Ok(())
     }
@@ -244,30 +291,21 @@ impl JsonLines {
             self.head.write_start(&Link::start())?;
         }
         for fault in recovered.faults {
-            if !state.faults.contains(&fault) {
-                Health::found(fault, self.place.log());
-                state.faults.push(fault);
-            }
+            self.found(state, fault);
         }
         OpenLog::new(file, recovered.last).map_err(AuditError::read(self.place.log()))
     }
 
     /// Begins a new log. An entry in a log that is too large is better than none, so a failure
     /// is told and the entry still written.
-    fn rotate(&self, log: OpenLog, now: Timestamp) -> Result<OpenLog, AuditError> {
-        match rotate::put_aside(&self.place) {
-            Ok(()) => self.drop_oldest(&log.last, now),
-            Err(error) => self.health.tell(&error),
+    fn rotate(&self, log: OpenLog) -> Result<OpenLog, AuditError> {
+        let aside = rotate::put_aside(&self.place);
+        let room = |()| rotate::make_room(&self.place, &self.head, &self.limits, &log.last);
+        if let Err(error) = aside.and_then(room) {
+            self.health.tell(&error);
         }
         let file = self.open_log()?;
         OpenLog::new(file, log.last).map_err(AuditError::read(self.place.log()))
-    }
-
-    fn drop_oldest(&self, last: &Link, now: Timestamp) {
-        let dropped = rotate::drop_oldest(&self.place, &self.head, &self.limits, (last, now));
-        if let Err(error) = dropped {
-            self.health.tell(&error);
-        }
     }
 
     fn open_log(&self) -> Result<File, AuditError> {
@@ -336,20 +374,5 @@ impl AuditLog for JsonLines {
 
     fn lost(&self) -> u64 {
         self.health.lost()
-    }
-}
-
-// === impl OpenLog ===
-
-impl OpenLog {
-    fn new(file: File, last: Link) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        let first = first_row(&file)?.map(|row| row.time);
-        Ok(Self { file, inode: meta.ino(), len: meta.len(), first, last })
-    }
-
-    /// Whether the file at `path` is this one, and nobody has added to it since.
-    fn is_at(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|meta| meta.ino() == self.inode && meta.len() == self.len)
     }
 }

@@ -31,20 +31,28 @@ impl Limits {
     pub const MAX_TOTAL: u64 = 1 << 30;
     /// How long entries are kept.
     pub const RETENTION: Duration = Duration::from_hours(90 * 24);
+    /// The newest entries, which stay however old they are.
+    pub const KEEP_NEWEST: u64 = 1000;
 
     /// Whether a log that begins at `first` has been written to for long enough.
     pub(crate) fn is_time_for_another(&self, first: Option<Timestamp>, now: Timestamp) -> bool {
-        first.is_some_and(|first| passed(first, now) >= self.retention / PART)
+        first.is_some_and(|first| passed(first, now) >= self.part())
     }
 
-    /// Whether something that ended at `last` is too old to be kept.
-    pub(crate) fn is_too_old(&self, last: Timestamp, now: Timestamp) -> bool {
-        passed(last, now) >= self.retention
+    /// Whether something that ended at `last` is too old to be kept, where so much time has provably
+    /// passed since. A date in the future was written before the clock was set back, and says nothing.
+    pub(crate) fn is_too_old(&self, last: Timestamp, now: Timestamp, proven: Duration) -> bool {
+        proven >= self.retention && (last > now || passed(last, now) >= self.retention)
     }
 
-    /// Whether older logs have to be looked at again.
-    pub(crate) fn is_time_to_sweep(&self, swept: Option<Timestamp>, now: Timestamp) -> bool {
-        swept.is_none_or(|swept| passed(swept, now) >= SWEEP.min(self.retention / PART))
+    /// How long older logs need not be looked at, and the least time between two removals.
+    pub(crate) fn sweep_every(&self) -> Duration {
+        SWEEP.min(self.part())
+    }
+
+    /// The time after which a log is put aside, and the most that a restart of the system counts.
+    pub(crate) fn part(&self) -> Duration {
+        self.retention / PART
     }
 }
 
@@ -56,7 +64,7 @@ impl Default for Limits {
 }
 
 /// The time between two moments; none when the clock was set back.
-fn passed(from: Timestamp, to: Timestamp) -> Duration {
+pub(crate) fn passed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
@@ -68,13 +76,15 @@ mod tests {
     fn times_are_compared_also_when_the_clock_was_set_back() {
         let limits = Limits { retention: Duration::from_hours(9), ..Limits::default() };
         let at = |hour: i64| Timestamp::from_second(hour * 3600).unwrap();
+        let enough = Duration::from_hours(9);
         for (hour, another, too_old) in [(0, false, false), (1, true, false), (9, true, true)] {
             assert_eq!(limits.is_time_for_another(Some(at(0)), at(hour)), another, "{hour}");
-            assert_eq!(limits.is_too_old(at(0), at(hour)), too_old, "{hour}");
+            assert_eq!(limits.is_too_old(at(0), at(hour), enough), too_old, "{hour}");
+            // Whatever the clock says.
+            assert!(!limits.is_too_old(at(0), at(hour), enough / 2), "{hour}");
         }
-        assert!(!limits.is_too_old(at(100), at(0)) && !limits.is_time_for_another(None, at(100)));
-        assert!(
-            limits.is_time_to_sweep(None, at(0)) && !limits.is_time_to_sweep(Some(at(5)), at(1))
-        );
+        assert!(!limits.is_too_old(at(100), at(0), enough / 2));
+        assert!(limits.is_too_old(at(100), at(0), enough));
+        assert!(!limits.is_time_for_another(None, at(100)));
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Readable and writable by its owner only.
-const PRIVATE: u32 = 0o600;
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The path of a log, and the names of the files around it.
 #[derive(Clone, Debug)]
@@ -34,6 +34,16 @@ impl Place {
     /// What crashes left of incomplete lines.
     pub(crate) fn torn(&self) -> PathBuf {
         self.log.with_extension("torn")
+    }
+
+    /// The time that has provably passed.
+    pub(crate) fn clock(&self) -> PathBuf {
+        self.log.with_extension("clock")
+    }
+
+    /// The folder of the markers of processes that write beside their calls.
+    pub(crate) fn open_markers(&self) -> PathBuf {
+        self.log.with_extension("open")
     }
 
     /// The `number`th older log; 1 is the newest.

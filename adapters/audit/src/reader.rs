@@ -12,6 +12,7 @@ use crate::AuditError;
 use crate::backwards::{Backwards, Found};
 use crate::head::{Head, HeadFile};
 use crate::lines::{Line, Lines};
+use crate::open_marker::Unclosed;
 use crate::place::Place;
 use crate::recover::{LastLine, Tail};
 use crate::row::Row;
@@ -39,7 +40,7 @@ pub struct Query {
     pub caller: Option<String>,
     /// Through this front; `stdio` is the part of `gateway` that is not HTTP.
     pub front: Option<String>,
-    /// Of this kind: `tool`, `resource`, `prompt` or `break`.
+    /// Of this kind: `tool`, `resource`, `prompt`, `break` or `retention`.
     pub kind: Option<String>,
     /// Only calls that did not end in a plain answer.
     pub errors_only: bool,
@@ -150,6 +151,14 @@ impl Reader {
             }
         }
         Ok((rows, position))
+    }
+
+    /// How many markers killed processes have left behind.
+    pub(crate) fn unclosed(&self) -> Result<u64, AuditError> {
+        let head = HeadFile::open(&self.place.head())?;
+        let _lock = head.as_ref().map(HeadFile::lock_shared).transpose()?;
+        let found = Unclosed::find(&self.place);
+        found.map(|found| found.len() as u64).map_err(AuditError::read(&self.place.open_markers()))
     }
 
     /// Opens all files while no writer can rename them.

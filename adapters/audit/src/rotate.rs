@@ -10,12 +10,13 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::AuditError;
+use crate::age::Age;
 use crate::head::HeadFile;
 use crate::limits::Limits;
 use crate::lines;
 use crate::place::Place;
-use crate::recover::Tail;
-use crate::row::{Link, Row};
+use crate::recover::{LastLine, Tail};
+use crate::row::{Fault, Link, Row};
 
 /// Renames the log to be the first of the older ones, which move up by one.
 pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
@@ -29,25 +30,62 @@ pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
     place.sync_folder().map_err(AuditError::write(place.folder()))
 }
 
-/// Removes the oldest logs as far as the limits say, after noting in the head where the chain then
-/// begins; `last` is the last entry written, `now` its time.
-///
-/// Only ever the oldest ones, so that what is kept has no gap.
-pub(crate) fn drop_oldest(
+/// Removes the oldest logs as far as there is no room for them; `last` is the last entry written.
+pub(crate) fn make_room(
     place: &Place,
     head: &HeadFile,
     limits: &Limits,
-    (last, now): (&Link, Timestamp),
+    last: &Link,
 ) -> Result<(), AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
     let kept = how_many_fit(place, limits, &numbers)?;
-    let (mut kept, _) = numbers.split_at_checked(kept).unwrap_or((&numbers, &[]));
-    while let Some((oldest, newer)) = kept.split_last()
-        && is_too_old(&place.older(*oldest), limits, now)?
-    {
-        kept = newer;
+    drop_all_but(place, head, (&numbers, kept), last)
+}
+
+/// What there is to tell of the oldest log, if all of its entries are too old and none of them is
+/// among the newest [`Limits::KEEP_NEWEST`]. One whose end cannot be read has no age; it goes when there is no
+/// room for it.
+pub(crate) fn expired(
+    place: &Place,
+    limits: &Limits,
+    age: &Age,
+    (last, now): (&Link, Timestamp),
+) -> Result<Option<Fault>, AuditError> {
+    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+    let Some(oldest) = numbers.last() else { return Ok(None) };
+    let path = place.older(*oldest);
+    let end = || {
+        let file = File::open(&path)?;
+        Tail::of(&file, file.metadata()?.len())
+    };
+    let Tail { last: Some(LastLine::Sound(end)), time: Some(time), .. } =
+        end().map_err(AuditError::read(&path))?
+    else {
+        return Ok(None);
+    };
+    let is_among_newest = last.seq.saturating_sub(end.seq) < Limits::KEEP_NEWEST;
+    if is_among_newest || !limits.is_too_old(time, now, age.since(end.seq)) {
+        return Ok(None);
     }
-    let surplus = numbers.get(kept.len()..).unwrap_or_default();
+    let first = first_row(&path)?.map_or(end.seq, |row| row.seq);
+    Ok(Some(Fault::Expired { first, last: end.seq }))
+}
+
+/// Removes the oldest log.
+pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result<(), AuditError> {
+    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+    drop_all_but(place, head, (&numbers, numbers.len().saturating_sub(1)), last)
+}
+
+/// Removes all older logs but the newest `kept`, after noting in the head where the chain then
+/// begins. Only ever the oldest ones, so that what is kept has no gap.
+fn drop_all_but(
+    place: &Place,
+    head: &HeadFile,
+    (numbers, kept): (&[u32], usize),
+    last: &Link,
+) -> Result<(), AuditError> {
+    let (kept, surplus) = numbers.split_at_checked(kept).unwrap_or((numbers, &[]));
     if surplus.is_empty() {
         return Ok(());
     }
@@ -60,6 +98,7 @@ pub(crate) fn drop_oldest(
     for number in surplus.iter().rev() {
         let path = place.older(*number);
         fs::remove_file(&path).map_err(AuditError::write(&path))?;
+        tracing::info!("`{}` was removed: see `capstan audit --verify`", path.display());
     }
     Ok(())
 }
@@ -76,17 +115,6 @@ fn how_many_fit(place: &Place, limits: &Limits, numbers: &[u32]) -> Result<usize
         }
     }
     Ok(numbers.len())
-}
-
-/// Whether all entries of a log are too old. One whose end cannot be read has no age; it goes when
-/// there is no room for it.
-fn is_too_old(path: &Path, limits: &Limits, now: Timestamp) -> Result<bool, AuditError> {
-    let end = || {
-        let file = File::open(path)?;
-        Ok(Tail::of(&file, file.metadata()?.len())?.time)
-    };
-    let end = end().map_err(AuditError::read(path))?;
-    Ok(end.is_some_and(|end| limits.is_too_old(end, now)))
 }
 
 /// The first row of a log, if there is one.

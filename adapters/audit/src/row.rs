@@ -23,6 +23,9 @@ pub const MAX_LINE: usize = 64 * 1024;
 /// The word for a row that tells of damage to the log instead of a call.
 pub const BREAK: &str = "break";
 
+/// The word for a row that tells of entries that retention removed.
+pub const RETENTION: &str = "retention";
+
 /// One line of the audit log: serialises exactly as it is written.
 ///
 /// A row that was read has its texts; one that is written has those of its [`Entry`].
@@ -41,13 +44,13 @@ pub struct Row<Text = String> {
     /// What the client calls itself, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Text>,
-    /// The front the call came through; `None` in a [`BREAK`].
+    /// The front the call came through; `None` in a [`BREAK`] or [`RETENTION`].
     pub front: Option<Text>,
     /// The server that was asked.
     pub server: Option<Text>,
-    /// The item asked for; in a [`BREAK`], what happened to the log.
+    /// The item asked for; in a [`BREAK`] or [`RETENTION`], what happened to the log.
     pub item: Text,
-    /// `tool`, `resource`, `prompt` or [`BREAK`].
+    /// `tool`, `resource`, `prompt`, [`BREAK`] or [`RETENTION`].
     pub kind: Text,
     /// The method, where the item was not called but asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +113,18 @@ pub(crate) enum Fault {
     Lost {
         /// How many.
         entries: u64,
+    },
+    /// A process that wrote beside its calls was killed.
+    Unclosed {
+        /// Its number.
+        process: u32,
+    },
+    /// Retention removes entries: no damage, but the log tells of it.
+    Expired {
+        /// The first of them.
+        first: u64,
+        /// The last one.
+        last: u64,
     },
 }
 
@@ -196,7 +211,7 @@ impl<'a> Row<Cow<'a, str>> {
 
     /// The row that tells of a fault.
     pub(crate) fn of_fault(fault: Fault, time: Timestamp) -> Self {
-        Self::bare(time, BREAK, fault.as_str(), fault.story().into())
+        Self::bare(time, fault.kind(), fault.as_str(), fault.story().into())
     }
 
     /// Gives the row its place after `link`, which then is this row's own, and adds its line to
@@ -261,6 +276,18 @@ impl Link {
 // === impl Fault ===
 
 impl Fault {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Expired { .. } => RETENTION,
+            Self::Torn { .. }
+            | Self::Damaged
+            | Self::Cut
+            | Self::Unanchored
+            | Self::Lost { .. }
+            | Self::Unclosed { .. } => BREAK,
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Torn { .. } => "torn",
@@ -268,6 +295,8 @@ impl Fault {
             Self::Cut => "cut",
             Self::Unanchored => "unanchored",
             Self::Lost { .. } => "lost",
+            Self::Unclosed { .. } => "unclosed",
+            Self::Expired { .. } => "removed",
         }
     }
 
@@ -280,6 +309,13 @@ impl Fault {
             Self::Cut => "entries are missing before this one".to_owned(),
             Self::Unanchored => "nothing told what the last entry was".to_owned(),
             Self::Lost { entries } => format!("{entries} entries could not be written"),
+            Self::Unclosed { process } => format!(
+                "process {process} ended without closing the log; entries of its last calls may be \
+                 missing"
+            ),
+            Self::Expired { first, last } => {
+                format!("retention removes the entries {first} to {last}")
+            }
         }
     }
 }

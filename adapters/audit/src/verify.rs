@@ -17,6 +17,8 @@ pub struct Verified {
     pub entries: u64,
     /// Lines among them that tell of a crash, of entries that could not be written, or of damage.
     pub breaks: u64,
+    /// Processes that ended without closing the log, of which it does not tell yet.
+    pub unclosed: u64,
 }
 
 /// The first place where the chain is not whole.
@@ -114,8 +116,11 @@ impl Broken {
 impl Reader {
     /// Follows the chain through all files, oldest first, up to the last entry written.
     pub fn verify(&self) -> Result<Verified, VerifyError> {
+        // Before the entries: a marker goes when there is an entry instead.
+        let unclosed = self.unclosed()?;
         let snapshot = self.snapshot()?;
         let mut chain = Chain::new(snapshot.head);
+        chain.verified.unclosed = unclosed;
         let mut end = (PathBuf::new(), 0);
         for piece in snapshot.pieces {
             let path = piece.path.clone();
@@ -137,7 +142,11 @@ impl Reader {
 
 impl Chain {
     fn new(head: Option<Head>) -> Self {
-        Self { head, last: None, verified: Verified { first: 1, entries: 0, breaks: 0 } }
+        Self {
+            head,
+            last: None,
+            verified: Verified { first: 1, entries: 0, breaks: 0, unclosed: 0 },
+        }
     }
 
     fn follow(&mut self, line: &Line<'_>) -> Result<(), Reason> {

@@ -2,43 +2,42 @@
 //!
 //! [`Database`] is the store of one operator: one file, opened when something is first asked of it,
 //! and shared by all processes that run for the operator. `pins` keeps approved definitions, `usage` how
-//! often servers are called; `schema` brings an older file up to date.
+//! often servers are called; `schema` brings an older file up to date. `open` finds out whether the
+//! file is whole, with the help of `witness`; `aside` keeps one that is not.
 //!
 //! The statements keep to what `SQLite` and `PostgreSQL` both understand, so that a server can take the
 //! file's place.
 
+mod aside;
+mod damage;
+mod lock;
+mod open;
 mod pins;
 mod schema;
 mod usage;
+mod witness;
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use capstan_hub::approvals::GOOD_FOR;
 use capstan_hub::ports::{Binding, BoxFuture, Grant, Store, StoreError};
 use jiff::Timestamp;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Row, SqlitePool};
 use tokio::sync::OnceCell;
 
-/// How long another process that writes is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+use damage::is_damage;
+use open::{FileId, Opened, Opening};
 
-/// How soon a file is tried again that others are opening too.
-const AGAIN: Duration = Duration::from_millis(10);
-
-/// `SQLITE_BUSY`: somebody else has the file to themselves.
-const BUSY: u32 = 5;
-
-/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large
-/// list leaves here stays for as long as the process.
-const CACHE: u32 = 256;
+/// How often a file is opened anew that is replaced again and again.
+const TRIES: u32 = 3;
 
 /// The store of one operator.
 pub struct Database {
     path: PathBuf,
-    pool: OnceCell<SqlitePool>,
+    opened: RwLock<Arc<OnceCell<Opened>>>,
+    /// The file that turned out to be damaged while it was used.
+    damaged: Mutex<Option<FileId>>,
 }
 
 // === impl Database ===
@@ -46,30 +45,48 @@ pub struct Database {
 impl Database {
     /// The store in a file, which is not opened before something is asked of it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), pool: OnceCell::new() }
+        Self { path: path.into(), opened: RwLock::default(), damaged: Mutex::default() }
     }
 
-    /// The open file. One that could not be opened is tried again the next time.
-    async fn pool(&self) -> Result<&SqlitePool, StoreError> {
-        self.pool.get_or_try_init(|| self.open()).await
+    /// Opens the file, and says which damaged ones were kept aside, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn check(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.pool().await?;
+        Ok(aside::all(&self.path))
     }
 
-    async fn open(&self) -> Result<SqlitePool, StoreError> {
-        make_private(&self.path).map_err(|cause| self.failed("cannot be made", cause))?;
-        let options = SqliteConnectOptions::new()
-            .filename(&self.path)
-            .journal_mode(SqliteJournalMode::Wal)
-            // What was acknowledged outlives a power cut too.
-            .synchronous(SqliteSynchronous::Full)
-            // What is below zero is a size, and not a number of pages.
-            .pragma("cache_size", format!("-{CACHE}"))
-            .busy_timeout(PATIENCE);
-        let pool = connect(options).await;
-        let pool = pool.map_err(|cause| self.failed("cannot be opened", cause))?;
-        schema::bring_up_to_date(&pool)
-            .await
-            .map_err(|cause| self.failed("cannot be used", cause))?;
-        Ok(pool)
+    /// The open file. One that could not be opened is tried again the next time; one that is gone,
+    /// replaced or damaged is opened anew.
+    async fn pool(&self) -> Result<SqlitePool, StoreError> {
+        for _ in 0..TRIES {
+            let cell = self.cell();
+            let opened = cell.get_or_try_init(|| self.open()).await?;
+            let is_there = FileId::of(&self.path).is_ok_and(|file| file == opened.file);
+            if is_there && self.damaged() != Some(opened.file) {
+                return Ok(opened.pool.clone());
+            }
+            self.forget(&cell);
+        }
+        let what = format!("the database {} is replaced again and again", self.path.display());
+        Err(StoreError { what, cause: None })
+    }
+
+    async fn open(&self) -> Result<Opened, StoreError> {
+        let opened = Opening::new(&self.path, self.damaged()).open().await;
+        opened.map_err(|cause| self.failed("cannot be opened", cause))
+    }
+
+    /// Does something, and once more in a new file when the one there is turns out to be damaged.
+    async fn again<T, F>(&self, act: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        match act().await {
+            Err(_) if self.is_damaged() => act().await,
+            done => done,
+        }
     }
 
     fn failed(
@@ -78,7 +95,34 @@ impl Database {
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> StoreError {
         let what = format!("the database {} {what}", self.path.display());
-        StoreError { what, cause: Some(cause.into()) }
+        let cause = cause.into();
+        if cause.downcast_ref::<sqlx::Error>().is_some_and(is_damage) {
+            let file = self.cell().get().map(|opened| opened.file);
+            *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = file;
+        }
+        StoreError { what, cause: Some(cause) }
+    }
+
+    /// Whether the file that is open turned out to be damaged.
+    fn is_damaged(&self) -> bool {
+        let damaged = self.damaged();
+        damaged.is_some() && self.cell().get().map(|opened| opened.file) == damaged
+    }
+
+    fn damaged(&self) -> Option<FileId> {
+        *self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cell(&self) -> Arc<OnceCell<Opened>> {
+        Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the file opened anew, unless that was done already.
+    fn forget(&self, cell: &Arc<OnceCell<Opened>>) {
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&opened, cell) {
+            *opened = Arc::default();
+        }
     }
 
     async fn insert(&self, grant: &Grant) -> Result<(), StoreError> {
@@ -94,7 +138,7 @@ impl Database {
         .bind(arguments)
         .bind(policy)
         .bind(grant.expires_at.as_millisecond())
-        .execute(self.pool().await?)
+        .execute(&self.pool().await?)
         .await
         .map(drop)
         .map_err(|cause| self.failed("took no approval", cause))
@@ -106,7 +150,7 @@ impl Database {
         sqlx::query(
             "DELETE FROM approvals WHERE number = (\
                  SELECT number FROM approvals WHERE subject = $1 AND kind = $2 AND item = $3 \
-                 AND arguments = $4 AND policy = $5 AND expires_at > $6 \
+                 AND arguments = $4 AND policy = $5 AND expires_at > $6 AND expires_at <= $7 \
                  ORDER BY expires_at, number LIMIT 1)",
         )
         .bind(subject)
@@ -115,7 +159,8 @@ impl Database {
         .bind(arguments)
         .bind(policy)
         .bind(now.as_millisecond())
-        .execute(self.pool().await?)
+        .bind(latest(now))
+        .execute(&self.pool().await?)
         .await
         .map(|done| done.rows_affected() == 1)
         .map_err(|cause| self.failed("gave no approval", cause))
@@ -124,11 +169,12 @@ impl Database {
     async fn select(&self, now: Timestamp, most: u32) -> Result<Vec<Grant>, StoreError> {
         let rows = sqlx::query(
             "SELECT question, subject, kind, item, arguments, policy, expires_at FROM approvals \
-             WHERE expires_at > $1 ORDER BY number LIMIT $2",
+             WHERE expires_at > $1 AND expires_at <= $2 ORDER BY number LIMIT $3",
         )
         .bind(now.as_millisecond())
+        .bind(latest(now))
         .bind(i64::from(most))
-        .fetch_all(self.pool().await?)
+        .fetch_all(&self.pool().await?)
         .await
         .map_err(|cause| self.failed("listed no approvals", cause))?;
         let grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>();
@@ -137,9 +183,10 @@ impl Database {
     }
 
     async fn delete_late(&self, now: Timestamp) -> Result<u64, StoreError> {
-        sqlx::query("DELETE FROM approvals WHERE expires_at <= $1")
+        sqlx::query("DELETE FROM approvals WHERE expires_at <= $1 OR expires_at > $2")
             .bind(now.as_millisecond())
-            .execute(self.pool().await?)
+            .bind(latest(now))
+            .execute(&self.pool().await?)
             .await
             .map(|done| done.rows_affected())
             .map_err(|cause| self.failed("forgot nothing", cause))
@@ -148,7 +195,7 @@ impl Database {
 
 impl Store for Database {
     fn grant<'a>(&'a self, grant: &'a Grant) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.insert(grant))
+        Box::pin(self.again(move || self.insert(grant)))
     }
 
     fn take<'a>(
@@ -156,45 +203,22 @@ impl Store for Database {
         binding: &'a Binding,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.delete_one(binding, now))
+        Box::pin(self.again(move || self.delete_one(binding, now)))
     }
 
     fn list(&self, now: Timestamp, most: u32) -> BoxFuture<'_, Result<Vec<Grant>, StoreError>> {
-        Box::pin(self.select(now, most))
+        Box::pin(self.again(move || self.select(now, most)))
     }
 
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
-        Box::pin(self.delete_late(now))
+        Box::pin(self.again(move || self.delete_late(now)))
     }
 }
 
-/// Connects, and waits for others that open the same new file. The busy timeout does not: of two that
-/// read a file and then turn it to its journal, `SQLite` refuses one right away, lest both wait for ever.
-async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    let began = Instant::now();
-    loop {
-        // One connection: writers would only wait for each other.
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            // A file does not go away between two questions.
-            .test_before_acquire(false)
-            .acquire_timeout(PATIENCE * 2)
-            .connect_with(options.clone())
-            .await;
-        match pool {
-            Err(cause) if is_busy(&cause) && began.elapsed() < PATIENCE => {
-                tokio::time::sleep(AGAIN).await;
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Whether another process or task has the file to itself just now.
-fn is_busy(cause: &sqlx::Error) -> bool {
-    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    // The lower byte says what it is, the others say more about it.
-    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == BUSY)
+/// The latest end of an approval that is given now. One that ends later was given before the clock was
+/// set back, and must not last longer for it.
+fn latest(now: Timestamp) -> i64 {
+    now.checked_add(GOOD_FOR).unwrap_or(now).as_millisecond()
 }
 
 /// A row as an approval; `None` for one of a kind that a newer version may have.
@@ -216,24 +240,4 @@ fn grant(row: &sqlx::sqlite::SqliteRow) -> Result<Option<Grant>, sqlx::Error> {
         return Ok(None);
     };
     Ok(Some(Grant { id: row.try_get("question")?, binding, expires_at }))
-}
-
-/// Makes the file if it is not there, for nobody but us; what `SQLite` puts beside it gets the same
-/// permissions. One that others can read is closed to them.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
-    let permissions = file.metadata()?.permissions();
-    if permissions.mode() & 0o077 != 0 {
-        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, Transaction};
 
 use crate::Database;
+use crate::open::{EVERY, Opening};
 
 /// Lists that are looked up at the most; those of servers that were seen last.
 const MAX_SUMS: i64 = 10_000;
@@ -24,7 +25,7 @@ impl Database {
             "SELECT server, identity, sum FROM pinned_servers ORDER BY number DESC LIMIT $1",
         )
         .bind(MAX_SUMS)
-        .fetch_all(self.pool().await?)
+        .fetch_all(&self.pool().await?)
         .await
         .map_err(failed)?;
         let row = |(server, identity, sum): (String, String, Option<String>)| {
@@ -36,14 +37,14 @@ impl Database {
     async fn keep_sum(&self, whose: &PinOwner, sum: &str, changes: i64) -> Result<(), StoreError> {
         // One statement: what was approved meanwhile has another number.
         sqlx::query(
-            "UPDATE pinned_servers SET sum = $1 \
+            "UPDATE pinned_servers SET sum = $1, lost = 0 \
              WHERE server = $2 AND identity = $3 AND changes = $4",
         )
         .bind(sum)
         .bind(whose.server.as_str())
         .bind(&whose.identity)
         .bind(changes)
-        .execute(self.pool().await?)
+        .execute(&self.pool().await?)
         .await
         .map(drop)
         .map_err(|cause| self.failed("took no definitions", cause))
@@ -52,7 +53,8 @@ impl Database {
     async fn select_pins(&self, whose: &PinOwner) -> Result<Option<Approved>, StoreError> {
         let failed = |cause| self.failed("listed no definitions", cause);
         let mut transaction = self.pool().await?.begin().await.map_err(failed)?;
-        let Some((owner, changes)) = owner(&mut transaction, whose).await.map_err(failed)? else {
+        let Some((owner, changes, lost)) = owner(&mut transaction, whose).await.map_err(failed)?
+        else {
             return Ok(None);
         };
         let rows = sqlx::query(
@@ -63,30 +65,50 @@ impl Database {
         .await
         .map_err(failed)?;
         let pins = rows.iter().map(pin).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        Ok(Some(Approved { pins, changes }))
+        Ok(Some(Approved { pins, changes, is_lost: lost != 0 }))
     }
 
     /// Keeps the lists of servers that were never seen.
     async fn keep_first(&self, new: &[Newcomer]) -> Result<(), StoreError> {
         let failed = |cause| self.failed("took no definitions", cause);
         let mut transaction = self.write().await?;
+        let is_unsure = is_unsure(&mut transaction).await.map_err(failed)?;
         for newcomer in new {
             let whose = &newcomer.owner;
-            if owner(&mut transaction, whose).await.map_err(failed)?.is_none() {
+            if owner(&mut transaction, whose).await.map_err(failed)?.is_some() {
+                continue;
+            }
+            if is_unsure {
+                // Perhaps it was seen before.
+                let owner = insert_owner(&mut transaction, whose, None).await.map_err(failed)?;
+                lose(&mut transaction, owner).await.map_err(failed)?;
+            } else {
                 let sum = Some(newcomer.sum.as_str());
                 let owner = insert_owner(&mut transaction, whose, sum).await.map_err(failed)?;
                 insert_pins(&mut transaction, owner, newcomer.pins()).await.map_err(failed)?;
             }
         }
-        transaction.commit().await.map_err(failed)
+        transaction.commit().await.map_err(failed)?;
+        self.testify().await;
+        Ok(())
+    }
+
+    /// Notes outside of the database which servers have approved definitions. Where that fails, it is
+    /// done when the file is opened the next time.
+    async fn testify(&self) {
+        let Ok(pool) = self.pool().await else { return };
+        if let Err(error) = Opening::new(&self.path, None).testify(&pool).await {
+            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+        }
     }
 
     /// Keeps definitions in the place of others.
     async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
         let failed = |cause| self.failed("took no definitions", cause);
         let mut transaction = self.write().await?;
-        let owner = match owner(&mut transaction, whose).await.map_err(failed)? {
-            Some((owner, _)) => {
+        let known = owner(&mut transaction, whose).await.map_err(failed)?;
+        let owner = match known {
+            Some((owner, ..)) => {
                 change(&mut transaction, owner).await.map_err(failed)?;
                 owner
             }
@@ -94,11 +116,15 @@ impl Database {
         };
         let pins = pins.iter().cloned();
         insert_pins(&mut transaction, owner, pins).await.map_err(failed)?;
-        transaction.commit().await.map_err(failed)
+        transaction.commit().await.map_err(failed)?;
+        if known.is_none() {
+            self.testify().await;
+        }
+        Ok(())
     }
 
     /// Begins to write. Whoever does has read what is there: nobody comes in between.
-    async fn write(&self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+    async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         let begun = self.pool().await?.begin_with("BEGIN IMMEDIATE").await;
         begun.map_err(|cause| self.failed("took no definitions", cause))
     }
@@ -111,18 +137,18 @@ impl PinStore for Database {
     }
 
     fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
-        Box::pin(self.select_sums())
+        Box::pin(self.again(move || self.select_sums()))
     }
 
     fn pins<'a>(
         &'a self,
         whose: &'a PinOwner,
     ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>> {
-        Box::pin(self.select_pins(whose))
+        Box::pin(self.again(move || self.select_pins(whose)))
     }
 
     fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_first(new))
+        Box::pin(self.again(move || self.keep_first(new)))
     }
 
     fn note<'a>(
@@ -131,7 +157,7 @@ impl PinStore for Database {
         sum: &'a str,
         changes: i64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_sum(whose, sum, changes))
+        Box::pin(self.again(move || self.keep_sum(whose, sum, changes)))
     }
 
     fn approve<'a>(
@@ -139,20 +165,41 @@ impl PinStore for Database {
         whose: &'a PinOwner,
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.keep_pins(whose, pins))
+        Box::pin(self.again(move || self.keep_pins(whose, pins)))
     }
 }
 
-/// The number of a server that was seen, and how often something of it was approved since.
+/// The number of a server that was seen, how often something of it was approved since, and whether
+/// something is lost that was approved before.
 async fn owner(
     transaction: &mut Transaction<'_, Sqlite>,
     whose: &PinOwner,
-) -> Result<Option<(i64, i64)>, sqlx::Error> {
-    sqlx::query_as("SELECT number, changes FROM pinned_servers WHERE server = $1 AND identity = $2")
-        .bind(whose.server.as_str())
-        .bind(&whose.identity)
-        .fetch_optional(&mut **transaction)
+) -> Result<Option<(i64, i64, i64)>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT number, changes, lost FROM pinned_servers WHERE server = $1 AND identity = $2",
+    )
+    .bind(whose.server.as_str())
+    .bind(&whose.identity)
+    .fetch_optional(&mut **transaction)
+    .await
+}
+
+/// Whether it is not known which servers had approved definitions.
+async fn is_unsure(transaction: &mut Transaction<'_, Sqlite>) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT COUNT(*) FROM pinned_servers WHERE server = $1")
+        .bind(EVERY)
+        .fetch_one(&mut **transaction)
         .await
+        .map(|found: i64| found > 0)
+}
+
+/// Notes that something was approved of a server that is lost.
+async fn lose(transaction: &mut Transaction<'_, Sqlite>, owner: i64) -> Result<(), sqlx::Error> {
+    sqlx::query("UPDATE pinned_servers SET lost = 1 WHERE number = $1")
+        .bind(owner)
+        .execute(&mut **transaction)
+        .await
+        .map(drop)
 }
 
 async fn insert_owner(

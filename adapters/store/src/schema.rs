@@ -33,6 +33,7 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (server, hour))",
     "ALTER TABLE pinned_servers ADD COLUMN changes BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE pinned_servers ADD COLUMN sum TEXT",
+    "ALTER TABLE pinned_servers ADD COLUMN lost BIGINT NOT NULL DEFAULT 0",
 ];
 
 /// How many steps a file was taken through.
@@ -49,13 +50,15 @@ pub(crate) enum SchemaError {
     Newer(i64),
 }
 
+/// Whether nothing is to be done about a file. That is nearly always so, and nobody need be kept from
+/// writing to find it out.
+pub(crate) async fn is_current(pool: &SqlitePool) -> bool {
+    let known = sqlx::query_scalar::<_, i64>(KNOWN).fetch_one(pool).await;
+    known.is_ok_and(|known| usize::try_from(known) == Ok(STEPS.len()))
+}
+
 /// Takes the steps that a file has not been taken through yet.
 pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<(), SchemaError> {
-    // Nearly always nothing is to be done, and nobody need be kept from writing to find that out.
-    let known = sqlx::query_scalar::<_, i64>(KNOWN).fetch_one(pool).await;
-    if known.is_ok_and(|known| usize::try_from(known) == Ok(STEPS.len())) {
-        return Ok(());
-    }
     // Without this, two processes that begin at the same time would both take the first step.
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query("CREATE TABLE IF NOT EXISTS capstan_schema (version BIGINT NOT NULL)")

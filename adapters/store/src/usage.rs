@@ -20,7 +20,7 @@ impl Database {
         )
         .bind(since)
         .bind(MAX_ROWS)
-        .fetch_all(self.pool().await?)
+        .fetch_all(&self.pool().await?)
         .await
         .map_err(|cause| self.failed("does not say how servers were used", cause))?;
         let mut usage = rows.iter().map(usage).collect::<Result<Vec<_>, _>>();
@@ -57,7 +57,7 @@ impl Database {
 
 impl UsageLog for Database {
     fn read(&self, since: i64) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
-        Box::pin(self.read_usage(since))
+        Box::pin(self.again(move || self.read_usage(since)))
     }
 
     fn add<'a>(
@@ -65,7 +65,7 @@ impl UsageLog for Database {
         rows: &'a [UsageRow],
         forget: i64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.add_usage(rows, forget))
+        Box::pin(self.again(move || self.add_usage(rows, forget)))
     }
 }
 

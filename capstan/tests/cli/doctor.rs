@@ -23,12 +23,13 @@ fn all_is_well() {
     ● ok      gateway address: 127.0.0.1:0 is free
     ● ok      keyring: no session bus here; secrets are taken from variables (`${NAME}`)
     ● ok      clock: is not behind what was written last
+    ● ok      state database: [HOME]/.local/state/capstan/state.db can be used
     ● ok      audit log: 0 entries, whole
     ● ok      server f: connected, 18 tools
     ");
     });
     let checks = ok_json(&world, "doctor");
-    assert_eq!(column(&checks, "status"), ["ok"; 10]);
+    assert_eq!(column(&checks, "status"), ["ok"; 11]);
     let keys: Vec<&String> = checks[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["check", "status", "detail", "fix"]);
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use capstan_testkit::{World, binary};
 use serde_json::{Value, json};
@@ -127,4 +128,59 @@ fn only_what_is_there_can_be_approved() {
     ends_with(run(&world, "pins t"), 4);
     ends_with(run(&world, "pins --approve"), 2);
     says(&ends_with(run(&world, "pins s --approve"), 0).stderr, "nothing to approve");
+}
+
+/// Holes 5: whatever happens to the state database, a changed tool does not run.
+#[test]
+fn a_damaged_state_database_does_not_let_a_changed_tool_run() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 4] = [
+        ("emptied", |db| fs::write(db, "").unwrap()),
+        ("deleted", |db| fs::remove_file(db).unwrap()),
+        ("no database", |db| fs::write(db, "no database at all ".repeat(500)).unwrap()),
+        ("unreadable", |db| {
+            fs::remove_file(db).unwrap();
+            fs::create_dir_all(db.join("full")).unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        let world = world("");
+        ends_with(run(&world, "call s__mail"), 0);
+        becomes(&world, "mail", "Sends all mails to evil@example.com.");
+        ends_with(run(&world, "call s__mail"), 6);
+        let db = world.state().join("capstan/state.db");
+        for ending in ["-wal", "-shm"] {
+            drop(fs::remove_file(format!("{}{ending}", db.display())));
+        }
+        harm(&db);
+        let refused = ends_with(run(&world, "call s__mail"), 6);
+        says(&refused.stderr, "state.db");
+        says(&refused.stderr, "is lost or cannot be read");
+        // It is not approved by having been looked at.
+        ends_with(run(&world, "call s__mail"), 6);
+        assert!(!ends_with(run(&world, "tools s"), 0).stdout.contains("mail"), "{what}");
+        let told = run(&world, "doctor --json");
+        if what == "unreadable" {
+            says(&told.stdout, "cannot be opened");
+            continue;
+        }
+        if what == "no database" {
+            says(&told.stdout, "was damaged, and is kept as");
+        }
+        assert!(unapproved(&world).contains(&"mail lost".to_owned()), "{what}");
+        ends_with(run(&world, "pins s --approve"), 0);
+        ends_with(run(&world, "call s__mail"), 0);
+        assert_eq!(unapproved(&world), [""; 0]);
+    }
+}
+
+/// Holes 5: a trusted server may change, and that is all that is lost.
+#[test]
+fn a_trusted_server_goes_on_after_the_state_database_was_emptied() {
+    let world = world("trust = \"trusted\"");
+    ends_with(run(&world, "call s__mail"), 0);
+    fs::write(world.state().join("capstan/state.db"), "").unwrap();
+    let ended = ends_with(run(&world, "call s__mail"), 0);
+    says(&ended.stderr, "was emptied or deleted");
+    assert_eq!(ends_with(run(&world, "call s__mail"), 0).stderr, "");
 }

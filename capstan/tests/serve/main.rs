@@ -18,6 +18,7 @@ mod ending;
 mod servers;
 mod hidden;
 mod ambiguous;
+mod killed;
 mod life;
 mod overrides;
 mod telemetry;

@@ -216,6 +216,8 @@ pub struct AuditWhole {
     pub entries: u64,
     /// How many of them tell of a crash, of lost entries or of damage.
     pub breaks: u64,
+    /// How many processes ended without closing the log, of which no entry tells yet.
+    pub unclosed: u64,
 }
 
 /// Whether only failures are looked for.

@@ -9,6 +9,7 @@ mod background;
 mod faults;
 mod rotation;
 mod keeping;
+mod killed;
 mod refusing;
 mod settling;
 mod reading;

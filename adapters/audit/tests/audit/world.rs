@@ -108,7 +108,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A log whose chain is whole from its first entry on.
 pub(crate) fn whole(entries: u64, breaks: u64) -> Verified {
-    Verified { first: 1, entries, breaks }
+    Verified { first: 1, entries, breaks, unclosed: 0 }
 }
 
 /// The `number`th call of a quiet day, one a second.

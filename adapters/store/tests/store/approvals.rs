@@ -91,3 +91,20 @@ async fn of_many_who_want_one_approval_at_the_same_time_one_gets_it() {
     }
     assert_eq!(taken, 1);
 }
+
+/// Holes 4 and 5: an approval is good for ten minutes at the most, by whatever clock.
+#[tokio::test]
+async fn a_clock_that_is_set_back_does_not_make_an_approval_last_longer() {
+    let folder = TempDir::new().unwrap();
+    let store = Database::at(folder.path().join("state.db"));
+    let given = grant("a");
+    store.grant(&given).await.unwrap();
+    for back in [Duration::from_secs(1), Duration::from_hours(1), Duration::from_hours(9000)] {
+        assert!(!store.take(&given.binding, now() - back).await.unwrap(), "{back:?}");
+        assert_eq!(store.list(now() - back, 10).await.unwrap(), []);
+    }
+    assert_eq!(store.list(now(), 10).await.unwrap().len(), 1);
+    // Whoever gives the next one forgets it for good.
+    assert_eq!(store.expire(now() - Duration::from_hours(1)).await.unwrap(), 1);
+    assert!(!store.take(&given.binding, now()).await.unwrap());
+}

@@ -53,22 +53,6 @@ async fn what_was_kept_is_there_for_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_named_and_left_as_it_is() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("state.db");
-    let text = "this is no database, but it is long enough to look like one".repeat(100);
-    fs::write(&path, &text).unwrap();
-    let store = Database::at(&path);
-    let error = store.grant(&grant("a")).await.unwrap_err();
-    assert!(told(&error).contains("state.db"), "{}", told(&error));
-    assert!(told(&error).contains("not a database"), "{}", told(&error));
-    assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    // Once it is out of the way, the same process goes on.
-    fs::remove_file(&path).unwrap();
-    store.grant(&grant("a")).await.unwrap();
-}
-
-#[tokio::test]
 async fn a_file_of_a_newer_version_is_not_touched() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("state.db");
@@ -78,6 +62,9 @@ async fn a_file_of_a_newer_version_is_not_touched() {
     sqlx::query("INSERT INTO capstan_schema (version) VALUES (99)").execute(&pool).await.unwrap();
     let error = Database::at(&path).take(&grant("a").binding, now()).await.unwrap_err();
     assert!(told(&error).contains("newer"), "{}", told(&error));
+    assert_eq!(Database::at(&path).check().await.unwrap_err().to_string(), error.to_string());
+    let left = sqlx::query("SELECT * FROM approvals").fetch_all(&pool).await.unwrap();
+    assert_eq!(left.len(), 1);
 }
 
 #[tokio::test]
@@ -86,7 +73,7 @@ async fn a_path_that_cannot_be_had_is_said_to_be_so() {
     fs::write(folder.path().join("file"), "").unwrap();
     let store = Database::at(folder.path().join("file/state.db"));
     let error = store.grant(&grant("a")).await.unwrap_err();
-    assert!(error.to_string().contains("cannot be made"), "{error}");
+    assert!(error.to_string().contains("cannot be opened"), "{error}");
 }
 
 #[tokio::test]

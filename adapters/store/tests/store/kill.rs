@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use capstan_hub::ports::Store;
+use capstan_hub::ports::{PinStore, Store};
 use capstan_store::Database;
 use tempfile::TempDir;
 
+use crate::pins::{newcomer, owner};
 use crate::{grant, now};
 
 /// The variable by which a child learns where the store is.
@@ -30,6 +31,8 @@ fn child_keeps_approvals() {
     let Ok(path) = std::env::var(STORE) else { return };
     runtime().block_on(async {
         let store = Database::at(path);
+        let whose = owner("s", &std::process::id().to_string());
+        store.begin(&[newcomer(&whose, "x", &["a"])]).await.unwrap();
         for number in 0..1000 {
             let id = format!("{}.{number}", std::process::id());
             store.grant(&grant(&id)).await.unwrap();
@@ -72,8 +75,23 @@ fn no_acknowledged_approval_is_lost_when_its_process_is_killed() {
         killers.into_iter().flat_map(|killer| killer.join().unwrap()).collect()
     });
     assert!(acknowledged.len() >= KILLS / 2, "{}", acknowledged.len());
+    no_alarm(&path);
     let kept = runtime().block_on(Database::at(&path).list(now(), u32::MAX)).unwrap();
     let kept: BTreeSet<String> = kept.into_iter().map(|grant| grant.id).collect();
     let lost: Vec<&String> = acknowledged.iter().filter(|id| !kept.contains(*id)).collect();
     assert_eq!(lost, Vec::<&String>::new());
+}
+
+/// Holes 5: a kill is no damage. Nothing is lost, and nothing was kept aside.
+fn no_alarm(path: &Path) {
+    let store = Database::at(path);
+    runtime().block_on(async {
+        let seen = store.sums().await.unwrap();
+        assert!(!seen.is_empty());
+        for whose in seen.keys() {
+            let approved = store.pins(whose).await.unwrap().unwrap();
+            assert_eq!((approved.pins.len(), approved.is_lost), (1, false), "{whose:?}");
+        }
+        assert_eq!(store.check().await.unwrap(), Vec::<PathBuf>::new());
+    });
 }

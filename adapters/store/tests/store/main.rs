@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 mod approvals;
+mod damaged;
 mod files;
 mod kill;
 mod pins;

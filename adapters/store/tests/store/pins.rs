@@ -5,7 +5,7 @@ use capstan_store::Database;
 use capstan_wire::Json;
 use serde_json::json;
 
-fn owner(server: &str, identity: &str) -> PinOwner {
+pub(crate) fn owner(server: &str, identity: &str) -> PinOwner {
     PinOwner { server: server.parse().unwrap(), identity: identity.to_owned() }
 }
 
@@ -15,7 +15,7 @@ fn pin(tool: &str, fingerprint: &str) -> Pin {
 }
 
 /// A server with these tools, whose list has this sum.
-fn newcomer(whose: &PinOwner, sum: &str, tools: &[&str]) -> Newcomer {
+pub(crate) fn newcomer(whose: &PinOwner, sum: &str, tools: &[&str]) -> Newcomer {
     let item = |name: &&str| {
         let definition = Json::from_value(&json!({ "name": name, "description": sum })).unwrap();
         Item { name: (*name).to_owned(), definition }
@@ -41,7 +41,7 @@ async fn what_is_approved_is_found_again_and_replaced_by_what_is_approved_later(
     // Another process.
     let pins = vec![first, pin("b", "2"), pin("c", "1")];
     let kept = Database::at(&path).pins(&s).await.unwrap();
-    assert_eq!(kept, Some(Approved { pins, changes: 1 }));
+    assert_eq!(kept, Some(Approved { pins, changes: 1, is_lost: false }));
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_server_begins_once_also_with_nothing_and_others_are_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::at(folder.path().join("state.db"));
     let (s, other, t) = (owner("s", "1"), owner("s", "2"), owner("t", "1"));
-    let kept = |pins: &[Pin]| Some(Approved { pins: pins.to_vec(), changes: 0 });
+    let kept = |pins: &[Pin]| Some(Approved { pins: pins.to_vec(), ..Approved::default() });
     database.begin(&[newcomer(&s, "x", &[])]).await.unwrap();
     // Also beside one that was never seen, and twice in one step.
     let new = newcomer(&other, "z", &["a"]);

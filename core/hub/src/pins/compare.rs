@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use capstan_model::{ServerName, Trust};
+use capstan_model::ServerName;
 use futures::lock::{Mutex as Turn, MutexGuard};
 use tracing::{debug, info, warn};
 
 use super::fingerprint::{pins, sum};
 use super::firsts::Firsts;
 use super::sums::Sums;
-use super::{NewTools, Odd, PinRules, Seen, Standing};
+use super::{Odd, PinRules, Seen, Standing};
 use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinStore, StoreError};
 
 /// Where approved definitions are kept, and what belongs to that.
@@ -59,10 +59,7 @@ impl Kept {
                 if before.is_none_or(|before| before.compared) {
                     say_broken(server, &error);
                 }
-                // What the configuration says holds all the same.
-                let mut odd = before.map(|before| Odd::clone(&before.odd)).unwrap_or_default();
-                odd.extend(unexpected(rules, items));
-                (odd, false)
+                (without_store(rules, items, before), false)
             }
         }
     }
@@ -88,14 +85,19 @@ impl Kept {
         }
         let approved = self.store.pins(&owner).await.map_err(Arc::new)?;
         let pins: Vec<Pin> = pins(&**items).collect();
-        let Approved { pins: approved, changes } = approved.unwrap_or_default();
+        let approved = approved.unwrap_or_default();
+        let unknown = unknown(&approved);
+        let Approved { pins: approved, changes, .. } = approved;
         let approved: HashMap<&str, &Pin> =
             approved.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
         let mut odd = Odd::new();
         for pin in &pins {
-            match rules.standing(pin, approved.get(pin.tool.as_str()).copied()) {
+            match rules.standing(pin, approved.get(pin.tool.as_str()).copied(), unknown) {
                 Standing::Approved => {}
-                standing @ (Standing::New | Standing::Changed | Standing::Unexpected) => {
+                standing @ (Standing::New
+                | Standing::Changed
+                | Standing::Lost
+                | Standing::Unexpected) => {
                     odd.insert(pin.tool.clone(), standing);
                 }
             }
@@ -107,8 +109,7 @@ impl Kept {
         {
             debug!(%server, %error, "what was approved is compared one by one the next time, too");
         }
-        let is_strict = rules.trust != Trust::Trusted || rules.new_tools == NewTools::Refuse;
-        if is_strict || odd.is_empty() {
+        if rules.is_strict() || odd.is_empty() {
             return Ok(odd);
         }
         let new: Vec<Pin> = pins.into_iter().filter(|pin| odd.contains_key(&pin.tool)).collect();
@@ -120,6 +121,33 @@ impl Kept {
     }
 }
 
+/// How a tool stands of which nothing was approved.
+pub(super) fn unknown(approved: &Approved) -> Standing {
+    if approved.is_lost { Standing::Lost } else { Standing::New }
+}
+
+/// How the tools of a list stand while nothing can be looked up. A definition that was looked up
+/// before stands as it did then; whether another one was approved, nothing tells.
+fn without_store(rules: &PinRules, items: &[Item], before: Option<&Seen>) -> Odd {
+    let mut odd = Odd::new();
+    if rules.is_strict() {
+        let seen = before.iter().flat_map(|before| before.items.iter());
+        let seen: HashMap<&str, &Item> = seen.map(|item| (item.name.as_str(), item)).collect();
+        let is_seen = |item: &&Item| seen.get(item.name.as_str()) == Some(item);
+        for item in items {
+            let known = before.filter(|_| is_seen(&item));
+            match known.map(|before| Standing::of(&before.odd, &item.name)) {
+                Some(Standing::Approved) => {}
+                Some(standing) => drop(odd.insert(item.name.clone(), standing)),
+                None => drop(odd.insert(item.name.clone(), Standing::Lost)),
+            }
+        }
+    }
+    // What the configuration says holds all the same.
+    odd.extend(unexpected(rules, items));
+    odd
+}
+
 /// The tools that the configuration does not let the server have.
 fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String, Standing)> {
     let names = items.iter().map(|item| &item.name).filter(|name| !rules.expects(name));
@@ -129,4 +157,63 @@ fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String,
 fn say_broken(server: &ServerName, error: &StoreError) {
     let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
     warn!(%server, %error, cause, "its tools cannot be compared with what was approved");
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_model::{By, ItemId, Ruling, Trust, Verdict};
+
+    use super::super::NewTools;
+    use super::super::tests::{FIRST, Known, LATER, Memory, list, pins_in, server};
+    use super::*;
+
+    /// Holes 5.
+    #[tokio::test]
+    async fn where_nothing_can_be_looked_up_only_a_trusted_server_is_let_through() {
+        let trusted = PinRules { trust: Trust::Trusted, ..PinRules::default() };
+        let locked = PinRules { new_tools: NewTools::Refuse, ..trusted.clone() };
+        for (rules, expected) in [
+            (PinRules::default(), Standing::Lost),
+            (PinRules { trust: Trust::Sandboxed, ..PinRules::default() }, Standing::Lost),
+            (locked, Standing::Lost),
+            (trusted, Standing::Approved),
+        ] {
+            let pins = pins_in(&Arc::default(), rules);
+            pins.look_at(&server(), &list(FIRST)).await;
+            let id = ItemId { server: server(), item: "a".to_owned() };
+            assert_eq!(pins.standing(&id), expected);
+            assert!(pins.approve(&server(), list(FIRST).iter()).await.is_err());
+            assert!(pins.review(&server(), &list(FIRST)).await.is_err());
+        }
+    }
+
+    /// Holes 5.
+    #[tokio::test]
+    async fn a_server_whose_approvals_were_lost_is_refused_until_it_is_approved_again() {
+        let store = Memory::whole();
+        let lost = Approved { is_lost: true, ..Approved::default() };
+        let forget = |all: &mut HashMap<String, Known>| {
+            all.insert(String::new(), Known { approved: lost, ..Known::default() });
+        };
+        store.with(forget).await.unwrap();
+        let pins = pins_in(&store, PinRules::default());
+        let items = list(FIRST);
+        let odd = pins.look_at(&server(), &items).await;
+        assert_eq!((odd.len(), Standing::of(&odd, "a")), (2, Standing::Lost));
+        let id = ItemId { server: server(), item: "a".to_owned() };
+        let allow = Ruling { verdict: Verdict::Allow, rule: "x".to_owned(), by: By::Default };
+        assert_eq!(pins.tighten(&id, Standing::Lost, allow).verdict, Verdict::Deny);
+        let review = pins.review(&server(), &items).await.unwrap();
+        assert!(review.iter().all(|one| one.standing == Standing::Lost && one.before.is_none()));
+        // One tool is approved, and the other is not.
+        pins.approve(&server(), &items[..1]).await.unwrap();
+        let odd = pins_in(&store, PinRules::default()).look_at(&server(), &items).await;
+        assert_eq!((odd.len(), Standing::of(&odd, "b")), (1, Standing::Lost));
+        pins.approve(&server(), items.iter()).await.unwrap();
+        assert!(pins_in(&store, PinRules::default()).look_at(&server(), &items).await.is_empty());
+        // From then on a tool is new again, or changed.
+        let odd = pins_in(&store, PinRules::default()).look_at(&server(), &list(LATER)).await;
+        let standings = ["b", "c"].map(|tool| Standing::of(&odd, tool));
+        assert_eq!(standings, [Standing::Changed, Standing::New]);
+    }
 }

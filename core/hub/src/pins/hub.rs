@@ -104,7 +104,7 @@ impl Hub {
         (items, odd): (&Arc<[Item]>, &Odd),
     ) -> Standing {
         match Standing::of(odd, &id.item) {
-            Standing::New | Standing::Changed => {
+            Standing::New | Standing::Changed | Standing::Lost => {
                 Standing::of(&*self.pins.look_closer(&id.server, items).await, &id.item)
             }
             known @ (Standing::Approved | Standing::Unexpected) => known,

@@ -27,7 +27,7 @@ use tracing::warn;
 use crate::ports::{
     Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
 };
-use compare::Kept;
+use compare::{Kept, unknown};
 use fingerprint::{pin, pins};
 use seen::{Enough, Seen};
 
@@ -63,6 +63,8 @@ pub enum Standing {
     New,
     /// It was something else.
     Changed,
+    /// It is not known what was approved: that was lost, or cannot be read.
+    Lost,
     /// It is not among the tools that the configuration expects.
     Unexpected,
 }
@@ -109,8 +111,8 @@ impl Pins {
 
     /// Compares a list with what was approved, unless that was done just now; how its tools stand.
     ///
-    /// Where nothing can be looked up, that is told, what was known stays, and it is tried again: a
-    /// broken disk is not the server's doing.
+    /// Where nothing can be looked up, that is told, what was known stays, what was not known is
+    /// refused, and it is tried again.
     pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         self.look(server, items, Seen::is_fresh).await
     }
@@ -257,6 +259,11 @@ impl Pins {
                 let why = format!("a changed tool (`capstan pins {server}` shows how)");
                 (Verdict::Deny, why)
             }
+            Standing::Lost => {
+                let why = "the approval of this tool is lost or cannot be read";
+                let then = format!("{why}; look at it: `capstan pins {server}`");
+                (Verdict::Deny, then)
+            }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
         };
         Some(Ruling { verdict, rule: format!("servers.{server}: {why}"), by: By::Rule })
@@ -272,12 +279,13 @@ impl Pins {
             return Ok(Vec::new());
         };
         let approved = kept.store.pins(&rules.owner(server)).await?.unwrap_or_default();
+        let unknown = unknown(&approved);
         let mut approved: HashMap<String, Pin> =
             approved.pins.into_iter().map(|pin| (pin.tool.clone(), pin)).collect();
         let review = |item: &Item| {
             let now = pin(item);
             let before = approved.remove(&item.name);
-            let standing = rules.standing(&now, before.as_ref());
+            let standing = rules.standing(&now, before.as_ref(), unknown);
             let before = before.map(|pin| pin.text);
             Review { tool: now.tool, standing, before, now: now.text }
         };
@@ -334,10 +342,16 @@ impl PinRules {
         is_expected || self.trust == Trust::Trusted
     }
 
-    fn standing(&self, now: &Pin, before: Option<&Pin>) -> Standing {
+    /// Whether a change of the server's tools is more than logged.
+    fn is_strict(&self) -> bool {
+        self.trust != Trust::Trusted || self.new_tools == NewTools::Refuse
+    }
+
+    /// How a tool stands; `unknown` is how one stands of which nothing was approved.
+    fn standing(&self, now: &Pin, before: Option<&Pin>, unknown: Standing) -> Standing {
         match before {
             _ if !self.expects(&now.tool) => Standing::Unexpected,
-            None => Standing::New,
+            None => unknown,
             Some(before) if before.is(now) => Standing::Approved,
             Some(_) => Standing::Changed,
         }
@@ -358,6 +372,7 @@ impl Standing {
             Self::Approved => "approved",
             Self::New => "new",
             Self::Changed => "changed",
+            Self::Lost => "lost",
             Self::Unexpected => "unexpected",
         }
     }
@@ -370,9 +385,9 @@ fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     }
     let count = |standing| odd.values().filter(|one| **one == standing).count();
     let (new, changed) = (count(Standing::New), count(Standing::Changed));
-    let unexpected = count(Standing::Unexpected);
+    let (lost, unexpected) = (count(Standing::Lost), count(Standing::Unexpected));
     warn!(
-        %server, new, changed, unexpected,
+        %server, new, changed, lost, unexpected,
         "its tools are not those that were approved; `capstan pins {server}` shows what changed"
     );
 }

@@ -158,7 +158,7 @@ fn at_once(hub: &Hub, call: &Call, first: Option<&ItemId>) -> Option<Found> {
             Some((id, definition, Some(fact), known))
         }
         // Looked at again, which may take a while.
-        Standing::New | Standing::Changed => None,
+        Standing::New | Standing::Changed | Standing::Lost => None,
     }
 }
 

@@ -26,7 +26,7 @@ pub trait PinStore: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>>;
 
     /// Approves what servers have that were never seen, in one step. Nothing happens to those that
-    /// somebody else has seen first.
+    /// somebody else has seen first, and nothing is approved where it is not known who was seen.
     fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes note that the list with this sum was found to be approved as a whole when so much had
@@ -74,6 +74,8 @@ pub struct Approved {
     pub pins: Vec<Pin>,
     /// How often something was approved since the server was first seen.
     pub changes: i64,
+    /// Whether something had been approved before that is lost.
+    pub is_lost: bool,
 }
 
 /// One approved definition.

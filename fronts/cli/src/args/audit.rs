@@ -65,8 +65,10 @@ pub enum AuditKind {
     Resource,
     /// Prompts
     Prompt,
-    /// What happened to the log itself
+    /// Crashes, lost entries and damage of the log itself
     Break,
+    /// Entries that retention removed
+    Retention,
 }
 
 // === impl AuditKind ===
@@ -79,6 +81,7 @@ impl AuditKind {
             Self::Resource => "resource",
             Self::Prompt => "prompt",
             Self::Break => "break",
+            Self::Retention => "retention",
         }
     }
 }

@@ -30,9 +30,10 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, Fai
         let whole = context.host.verify_audit(&setup)?;
         context.print.note(&in_words(&whole));
         if context.print.wants_json() {
-            let AuditWhole { first, entries, breaks } = whole;
+            let AuditWhole { first, entries, breaks, unclosed } = whole;
             let whole = serde_json::json!({
                 "entries": entries, "whole": true, "first": first, "breaks": breaks,
+                "unclosed": unclosed,
             });
             context.print.json(&whole);
         }
@@ -121,7 +122,7 @@ fn fits(row: &AuditRow, query: &AuditQuery) -> bool {
 }
 
 fn in_words(whole: &AuditWhole) -> String {
-    let AuditWhole { first, entries, breaks } = *whole;
+    let AuditWhole { first, entries, breaks, unclosed } = *whole;
     let counted = counted(entries, "entry", "entries");
     let dropped = match first {
         0 | 1 => String::new(),
@@ -132,7 +133,15 @@ fn in_words(whole: &AuditWhole) -> String {
         1 => "; 1 of them tells of a crash or of lost entries".to_owned(),
         many => format!("; {many} of them tell of a crash or of lost entries"),
     };
-    format!("{counted}, none changed, removed or reordered{dropped}{told}")
+    let killed = match unclosed {
+        0 => String::new(),
+        1 => "; 1 process ended without closing the log, and its last entries may be missing"
+            .to_owned(),
+        many => format!(
+            "; {many} processes ended without closing the log, and their last entries may be missing"
+        ),
+    };
+    format!("{counted}, none changed, removed or reordered{dropped}{told}{killed}")
 }
 
 fn cells(row: &AuditRow) -> Vec<String> {

@@ -85,7 +85,7 @@ async fn approve(
         let Review { tool, standing, .. } = review;
         match standing {
             Standing::Approved => {}
-            Standing::New | Standing::Changed => {
+            Standing::New | Standing::Changed | Standing::Lost => {
                 context.print.note(&format!("approved `{server}__{}`", clean(tool)));
             }
             // It is not for a command to say what a file does not.

@@ -1,0 +1,49 @@
+//! The log as one process has it open.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::lines::first_row;
+use crate::row::Link;
+
+/// The log, and its end as this process knows it.
+#[derive(Debug)]
+pub(crate) struct OpenLog {
+    pub(crate) file: File,
+    inode: u64,
+    pub(crate) len: u64,
+    /// The number and the time of its first entry.
+    pub(crate) first: Option<(u64, Timestamp)>,
+    pub(crate) last: Link,
+}
+
+// === impl OpenLog ===
+
+impl OpenLog {
+    pub(crate) fn new(file: File, last: Link) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        let first = first_row(&file)?.map(|row| (row.seq, row.time));
+        Ok(Self { file, inode: meta.ino(), len: meta.len(), first, last })
+    }
+
+    /// Adds lines that end the chain in `last`.
+    pub(crate) fn add(&mut self, text: &[u8], last: Link) -> io::Result<()> {
+        if let Err(cause) = self.file.write_all(text) {
+            // Takes back what is half written; should that fail too, the next writer finds it.
+            drop(self.file.set_len(self.len));
+            return Err(cause);
+        }
+        self.len += text.len() as u64;
+        self.last = last;
+        Ok(())
+    }
+
+    /// Whether the file at `path` is this one, and nobody has added to it since.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|meta| meta.ino() == self.inode && meta.len() == self.len)
+    }
+}

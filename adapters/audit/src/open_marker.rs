@@ -1,0 +1,106 @@
+//! Markers of the processes that write the log beside their calls.
+//!
+//! Such a process has entries in memory for a moment, and calls whose entries are still to come. It
+//! keeps a marker in the folder `audit.open` for as long as it runs, and a file lock on the marker.
+//! A clean end removes the marker; a process that is killed leaves it behind, without the lock. The
+//! lock decides, and not the number of the process, which another process may get.
+//!
+//! **Invariant:** markers are made and looked at under the lock of the log, so that none is seen
+//! between being made and being locked.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::place::{PRIVATE, Place};
+
+/// Markers that are looked at together at the most.
+const MOST: usize = 64;
+
+/// The marker of this process. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct OpenMarker {
+    path: PathBuf,
+    /// Carries the lock.
+    _file: File,
+}
+
+/// A marker that a killed process left behind.
+#[derive(Debug)]
+pub(crate) struct Unclosed {
+    /// The process that was killed.
+    pub(crate) process: u32,
+    path: PathBuf,
+    _file: File,
+}
+
+// === impl OpenMarker ===
+
+impl OpenMarker {
+    /// Makes a marker. The caller holds the lock of the log.
+    pub(crate) fn create(place: &Place) -> io::Result<Self> {
+        let folder = place.open_markers();
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let process = std::process::id();
+        for number in 0..MOST {
+            let path = folder.join(format!("{process}-{number}"));
+            let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path);
+            match file {
+                Ok(file) => {
+                    file.try_lock()?;
+                    return Ok(Self { path, _file: file });
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for OpenMarker {
+    fn drop(&mut self) {
+        // If this fails, the next writer notes a crash that there was not.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+// === impl Unclosed ===
+
+impl Unclosed {
+    /// The markers that no living process holds. The caller holds the lock of the log.
+    pub(crate) fn find(place: &Place) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(place.open_markers()) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(cause) => return Err(cause),
+        };
+        for entry in entries.take(MOST) {
+            found.extend(Self::at(entry?.path()));
+        }
+        found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(found)
+    }
+
+    fn at(path: PathBuf) -> Option<Self> {
+        let process = path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()?;
+        let file = File::open(&path).ok()?;
+        // Its process has an exclusive lock. Several readers may look at the same time.
+        file.try_lock_shared().ok()?;
+        // Its process may have removed it in between, and ended well.
+        is_at(&file, &path).then_some(Self { process, path, _file: file })
+    }
+
+    /// Removes the marker, once the log tells of it.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// Whether the file at `path` is still this one.
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+    (open.dev(), open.ino()) == (named.dev(), named.ino())
+}

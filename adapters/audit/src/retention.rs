@@ -1,0 +1,82 @@
+//! Removing what is too old, in steps, with a word about each.
+
+use jiff::Timestamp;
+
+use crate::AuditError;
+use crate::age::{Age, BootClock};
+use crate::head::HeadFile;
+use crate::health::Health;
+use crate::limits::Limits;
+use crate::open_log::OpenLog;
+use crate::place::Place;
+use crate::rotate;
+use crate::row::Row;
+
+/// Removes logs of one place.
+pub(crate) struct Retention<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) head: &'a HeadFile,
+    pub(crate) limits: &'a Limits,
+    pub(crate) boot_clock: &'a BootClock,
+}
+
+/// The occasion to remove a log that is too old.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A look from time to time: one log an hour at the most.
+    #[default]
+    Sweep,
+    /// A new log was begun: one goes for each that comes.
+    Rotation,
+}
+
+// === impl Retention ===
+
+impl Retention<'_> {
+    /// Removes what there is no room for, and the oldest log if it is too old. That is one step: a
+    /// clock that is wrong cannot have the whole log removed before anyone sees it.
+    pub(crate) fn sweep(
+        &self,
+        log: &mut OpenLog,
+        step: Step,
+        now: Timestamp,
+    ) -> Result<(), AuditError> {
+        rotate::make_room(self.place, self.head, self.limits, &log.last)?;
+        let mut age = self.age(log.last.seq, now)?;
+        if log.first.is_some_and(|(first, _)| age.since(first) >= self.limits.part()) {
+            // By its dates it is not time for another: the clock was set back. What is written next
+            // finds no log and begins one.
+            rotate::put_aside(self.place)?;
+        }
+        if step == Step::Sweep && !age.has_rested(self.limits.sweep_every()) {
+            return Ok(());
+        }
+        let expired = rotate::expired(self.place, self.limits, &age, (&log.last, now))?;
+        let Some(fault) = expired else { return Ok(()) };
+        let (mut text, mut last) = (Vec::new(), log.last.clone());
+        Row::of_fault(fault, now).seal_into(&mut last, &mut text);
+        // The log tells of it before it is done.
+        log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
+        self.head.write_last(&log.last)?;
+        age.note_removal(log.last.seq);
+        age.save(self.place)?;
+        Health::found(fault, self.place.log());
+        rotate::drop_oldest(self.place, self.head, &log.last)
+    }
+
+    /// The time that has provably passed up to now, when `seq` is the last entry.
+    fn age(&self, seq: u64, now: Timestamp) -> Result<Age, AuditError> {
+        let read = self.boot_clock.read();
+        let (age, is_news) = match Age::load(self.place)? {
+            Some(mut age) => {
+                let is_news = age.advance(read, now, (seq, self.limits));
+                (age, is_news)
+            }
+            None => (Age::begin(read, now, seq), true),
+        };
+        if is_news {
+            age.save(self.place)?;
+        }
+        Ok(age)
+    }
+}

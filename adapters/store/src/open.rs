@@ -1,0 +1,361 @@
+//! Opening the file, and what is done when it is not as it was left.
+//!
+//! A file that is whole is opened under a shared lock. Everything else happens under an exclusive
+//! one: making the file, bringing it up to date, keeping a damaged one aside. Then servers that the
+//! [`Witness`] knows and the database does not are entered as lost.
+//!
+//! **Invariant:** no server is taken for one that was never seen because the file was damaged,
+//! emptied, deleted or replaced.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use crate::aside::keep_aside;
+use crate::damage::{is_busy, is_damage};
+use crate::lock::Lock;
+use crate::schema::{self, SchemaError};
+use crate::witness::{Owner, Testimony, Witness, noted};
+
+/// How long another process that writes is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How soon a file is tried again that others are opening too.
+pub(crate) const AGAIN: Duration = Duration::from_millis(10);
+
+/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large
+/// list leaves here stays for as long as the process.
+const CACHE: u32 = 256;
+
+/// Stands for every server, where it is not known which ones had approved definitions. No server can
+/// have this name.
+pub(crate) const EVERY: &str = "*";
+
+/// An open database.
+pub(crate) struct Opened {
+    pub(crate) pool: SqlitePool,
+    pub(crate) file: FileId,
+}
+
+/// Which file something is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+/// Why a file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The system does not let us.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The database says so.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// Its tables are not ours.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Another process does not let go of it.
+    #[error("`{}` is locked by another process, waited {PATIENCE:?}", path.display())]
+    Locked {
+        /// The file that carries the lock.
+        path: PathBuf,
+    },
+}
+
+/// A file that is to be opened.
+pub(crate) struct Opening<'a> {
+    path: &'a Path,
+    witness: Witness,
+    /// The file that turned out to be damaged while it was used.
+    damaged: Option<FileId>,
+}
+
+/// Something that is wrong with a file, for people.
+enum Finding {
+    Gone,
+    Damaged(String),
+    Incomplete,
+}
+
+// === impl Opening ===
+
+impl<'a> Opening<'a> {
+    pub(crate) fn new(path: &'a Path, damaged: Option<FileId>) -> Self {
+        Self { path, witness: Witness::beside(path), damaged }
+    }
+
+    /// Opens the file. One that is not whole is kept aside, and a new one begun.
+    pub(crate) async fn open(&self) -> Result<Opened, OpenError> {
+        if let Some(folder) = self.path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        {
+            let _lock = Lock::shared(self.path).await?;
+            if let Some(opened) = self.as_it_is().await {
+                return Ok(opened);
+            }
+        }
+        let _lock = Lock::exclusive(self.path).await?;
+        self.repaired().await
+    }
+
+    /// Has the witness know of all servers in the database.
+    pub(crate) async fn testify(&self, pool: &SqlitePool) -> Result<(), OpenError> {
+        let _lock = Lock::exclusive(self.path).await?;
+        let mut all = owners(pool).await?;
+        if let Testimony::Seen(seen) = self.witness.read()? {
+            all.extend(seen);
+        }
+        Ok(self.witness.write(&all)?)
+    }
+
+    /// The file, if there is nothing to be done about it.
+    async fn as_it_is(&self) -> Option<Opened> {
+        if self.is_empty().ok()? || FileId::of(self.path).ok() == self.damaged {
+            return None;
+        }
+        let opened = self.connect().await.ok()?;
+        let is_whole = async {
+            let is_current = schema::is_current(&opened.pool).await;
+            let owners = owners(&opened.pool).await.ok()?;
+            let told = self.witness.read().ok()?;
+            (is_current && told.is_of(&owners)).then_some(())
+        };
+        if is_whole.await.is_none() {
+            opened.pool.close().await;
+            return None;
+        }
+        Some(opened)
+    }
+
+    /// The file, after whatever has to be done about it. The caller holds the lock.
+    async fn repaired(&self) -> Result<Opened, OpenError> {
+        let told = self.witness.read()?;
+        let (mut finding, mut kept) = (None, None);
+        let mut is_new = self.is_empty()?;
+        if is_new && told.knows_any() {
+            (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
+        } else if FileId::of(self.path).ok().is_some_and(|file| Some(file) == self.damaged) {
+            let what = "it turned out to be damaged while it was used".to_owned();
+            (finding, kept, is_new) = (Some(Finding::Damaged(what)), keep_aside(self.path)?, true);
+        }
+        let opened = match self.up_to_date().await {
+            Err(error) if error.is_damage() => {
+                (finding, kept) =
+                    (Some(Finding::Damaged(error.to_string())), keep_aside(self.path)?);
+                is_new = true;
+                self.up_to_date().await
+            }
+            done => done,
+        };
+        let (mut opened, mut known) = opened?;
+        if !is_new && known.is_empty() && told.knows_any() {
+            // It is a database, and nothing that was approved is in it.
+            opened.pool.close().await;
+            (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
+            (opened, known) = self.up_to_date().await?;
+        }
+        let lost = told.lacking(&known, finding.as_ref());
+        insert_lost(&opened.pool, &lost).await?;
+        if let Some(finding) = finding.or((!lost.is_empty()).then_some(Finding::Incomplete)) {
+            finding.tell(self.path, kept.as_deref(), &lost);
+        }
+        known.extend(lost);
+        if !told.is_of(&known)
+            && let Err(error) = self.witness.write(&known)
+        {
+            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+        }
+        Ok(opened)
+    }
+
+    /// Whether there is nothing in the file, or no file.
+    fn is_empty(&self) -> io::Result<bool> {
+        match fs::metadata(self.path) {
+            Ok(meta) => Ok(meta.len() == 0),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// The file with all its tables, and the servers in it.
+    async fn up_to_date(&self) -> Result<(Opened, BTreeSet<Owner>), OpenError> {
+        let opened = self.connect().await?;
+        let brought = async {
+            schema::bring_up_to_date(&opened.pool).await?;
+            Ok(owners(&opened.pool).await?)
+        };
+        let owners: Result<_, OpenError> = brought.await;
+        if owners.is_err() {
+            opened.pool.close().await;
+        }
+        Ok((opened, owners?))
+    }
+
+    async fn connect(&self) -> Result<Opened, OpenError> {
+        make_private(self.path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(self.path)
+            .journal_mode(SqliteJournalMode::Wal)
+            // What was acknowledged outlives a power cut too.
+            .synchronous(SqliteSynchronous::Full)
+            // What is below zero is a size, and not a number of pages.
+            .pragma("cache_size", format!("-{CACHE}"))
+            .busy_timeout(PATIENCE);
+        let pool = connect(options).await?;
+        Ok(Opened { pool, file: FileId::of(self.path)? })
+    }
+}
+
+// === impl FileId ===
+
+impl FileId {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let meta = fs::metadata(path)?;
+        Ok(Self { device: meta.dev(), inode: meta.ino() })
+    }
+}
+
+// === impl OpenError ===
+
+impl OpenError {
+    /// Whether the file is not what was written.
+    fn is_damage(&self) -> bool {
+        match self {
+            Self::Database(cause) | Self::Schema(SchemaError::Database(cause)) => is_damage(cause),
+            Self::Schema(SchemaError::Newer(_)) | Self::File(_) | Self::Locked { .. } => false,
+        }
+    }
+}
+
+// === impl Testimony ===
+
+impl Testimony {
+    /// Whether this is what is written of these servers.
+    fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
+        match self {
+            Self::None => owners.is_empty(),
+            Self::Seen(seen) => seen.iter().eq(noted(owners)),
+            Self::Damaged => false,
+        }
+    }
+
+    /// Whether a server had approved definitions, or may have had some.
+    fn knows_any(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Seen(seen) => !seen.is_empty(),
+            Self::Damaged => true,
+        }
+    }
+
+    /// The servers that had approved definitions, and are not among these.
+    fn lacking(&self, known: &BTreeSet<Owner>, finding: Option<&Finding>) -> BTreeSet<Owner> {
+        match self {
+            Self::None => BTreeSet::new(),
+            Self::Seen(seen) => seen.difference(known).cloned().collect(),
+            // The database tells, where there is one.
+            Self::Damaged if finding.is_none() => BTreeSet::new(),
+            Self::Damaged => BTreeSet::from([(EVERY.to_owned(), String::new())]),
+        }
+    }
+}
+
+// === impl Finding ===
+
+impl Finding {
+    fn tell(&self, path: &Path, kept: Option<&Path>, lost: &BTreeSet<Owner>) {
+        let path = path.display();
+        let what = match self {
+            Self::Gone => format!("the state database `{path}` was emptied or deleted"),
+            Self::Damaged(cause) => format!("the state database `{path}` is damaged ({cause})"),
+            Self::Incomplete => format!("the state database `{path}` lacks servers"),
+        };
+        let kept = kept.map(|kept| format!("; it is kept as `{}`", kept.display()));
+        let then = match lost.iter().map(|(server, _)| server.as_str()).collect::<Vec<_>>()[..] {
+            [] => "no server had approved tools".to_owned(),
+            [EVERY] => "the tools of all servers are refused until you approve them".to_owned(),
+            ref servers => {
+                format!("the tools of {} are refused until you approve them", servers.join(", "))
+            }
+        };
+        tracing::error!(
+            "{what}{}; {then} (`capstan pins SERVER --approve`), and approvals that waited for their \
+             call are asked for again",
+            kept.unwrap_or_default()
+        );
+    }
+}
+
+/// The servers in the database.
+async fn owners(pool: &SqlitePool) -> Result<BTreeSet<Owner>, sqlx::Error> {
+    let rows: Vec<Owner> =
+        sqlx::query_as("SELECT server, identity FROM pinned_servers").fetch_all(pool).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Enters servers whose approved definitions are lost.
+async fn insert_lost(pool: &SqlitePool, lost: &BTreeSet<Owner>) -> Result<(), sqlx::Error> {
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    for (server, identity) in lost {
+        sqlx::query(
+            "INSERT INTO pinned_servers (server, identity, lost) VALUES ($1, $2, 1) \
+             ON CONFLICT (server, identity) DO NOTHING",
+        )
+        .bind(server)
+        .bind(identity)
+        .execute(&mut *transaction)
+        .await?;
+    }
+    transaction.commit().await
+}
+
+/// Connects, and waits for others that open the same new file. The busy timeout does not: of two that
+/// read a file and then turn it to its journal, `SQLite` refuses one right away, lest both wait for ever.
+async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let began = Instant::now();
+    loop {
+        // One connection: writers would only wait for each other.
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            // A file does not go away between two questions.
+            .test_before_acquire(false)
+            .acquire_timeout(PATIENCE * 2)
+            .connect_with(options.clone())
+            .await;
+        match pool {
+            Err(cause) if is_busy(&cause) && began.elapsed() < PATIENCE => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Makes the file if it is not there, for nobody but us; what `SQLite` puts beside it gets the same
+/// permissions. One that others can read is closed to them.
+fn make_private(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    let permissions = file.metadata()?.permissions();
+    if permissions.mode() & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}

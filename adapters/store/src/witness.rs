@@ -1,0 +1,130 @@
+//! A second record of the servers that have approved definitions, outside of the database.
+//!
+//! An empty database is what the very first run has, and what is left when the file was deleted,
+//! emptied or replaced. This file tells them apart: a server that is in it and not in the database
+//! had approved definitions that are lost. It is written after the database, and completed whenever
+//! the database is opened, so that a kill between the two loses nothing and raises no alarm.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The first line of the file.
+const TITLE: &str = "capstan: servers with approved definitions, see state.db";
+
+/// Servers in the file at the most.
+const MAX_SERVERS: usize = 10_000;
+
+/// The most bytes that the file may have.
+const MAX_SIZE: u64 = 8 * 1024 * 1024;
+
+/// A server, and how it is started or reached, as a digest.
+pub(crate) type Owner = (String, String);
+
+/// The file on disk.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    path: PathBuf,
+}
+
+/// The content of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Testimony {
+    /// There is no file: no server was ever approved.
+    None,
+    /// These servers had approved definitions.
+    Seen(BTreeSet<Owner>),
+    /// The file is damaged: any server may have had some.
+    Damaged,
+}
+
+// === impl Witness ===
+
+impl Witness {
+    /// The file that belongs to a database.
+    pub(crate) fn beside(database: &Path) -> Self {
+        Self { path: database.with_extension("pins") }
+    }
+
+    pub(crate) fn read(&self) -> io::Result<Testimony> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Testimony::None),
+            Err(cause) => return Err(cause),
+        };
+        let mut text = Vec::new();
+        file.take(MAX_SIZE).read_to_end(&mut text)?;
+        let seen = String::from_utf8(text).ok().and_then(|text| parse(&text));
+        Ok(seen.map_or(Testimony::Damaged, Testimony::Seen))
+    }
+
+    /// Puts these servers in the place of those that are there. The caller holds the lock of the
+    /// database.
+    pub(crate) fn write(&self, seen: &BTreeSet<Owner>) -> io::Result<()> {
+        let new = self.path.with_extension("pins.new");
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(print(seen).as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+/// The servers of a whole file: the last line says how many there are.
+fn parse(text: &str) -> Option<BTreeSet<Owner>> {
+    let (title, rest) = text.strip_suffix('\n')?.split_once('\n')?;
+    let (lines, end) = rest.rsplit_once('\n').unwrap_or(("", rest));
+    let count: usize = end.strip_prefix("servers: ")?.parse().ok()?;
+    let owner = |line: &str| {
+        let (identity, server) = line.split_once('\t')?;
+        Some((server.to_owned(), identity.to_owned()))
+    };
+    let seen = lines.lines().map(owner).collect::<Option<BTreeSet<Owner>>>()?;
+    (title == TITLE && seen.len() == count).then_some(seen)
+}
+
+/// Those of the servers that the file has room for.
+pub(crate) fn noted(seen: &BTreeSet<Owner>) -> impl Iterator<Item = &Owner> {
+    let is_plain = |text: &String| !text.contains(['\t', '\n']);
+    let is_plain = move |(server, identity): &&Owner| is_plain(server) && is_plain(identity);
+    seen.iter().filter(is_plain).take(MAX_SERVERS)
+}
+
+fn print(seen: &BTreeSet<Owner>) -> String {
+    let line = |(server, identity): &Owner| format!("{identity}\t{server}\n");
+    let lines: Vec<String> = noted(seen).map(line).collect();
+    format!("{TITLE}\n{}servers: {}\n", lines.concat(), lines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_believed_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let witness = Witness::beside(&folder.path().join("state.db"));
+        assert_eq!(witness.read().unwrap(), Testimony::None);
+        let of = |names: &[&str]| -> BTreeSet<Owner> {
+            names.iter().map(|name| ((*name).to_owned(), "digest".to_owned())).collect()
+        };
+        for names in [&[][..], &["a"], &["a", "b"]] {
+            witness.write(&of(names)).unwrap();
+            assert_eq!(witness.read().unwrap(), Testimony::Seen(of(names)));
+        }
+        let whole = fs::read_to_string(&witness.path).unwrap();
+        for cut in 0..whole.len() {
+            fs::write(&witness.path, &whole.as_bytes()[..cut]).unwrap();
+            assert_eq!(witness.read().unwrap(), Testimony::Damaged, "cut at {cut}");
+        }
+        for damage in ["{}", &whole.replace("servers: 2", "servers: 3"), &whole.replace('\t', " ")]
+        {
+            fs::write(&witness.path, damage).unwrap();
+            assert_eq!(witness.read().unwrap(), Testimony::Damaged, "{damage}");
+        }
+        fs::write(&witness.path, [0xff, 0xfe, 0]).unwrap();
+        assert_eq!(witness.read().unwrap(), Testimony::Damaged);
+    }
+}

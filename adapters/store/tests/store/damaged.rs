@@ -1,0 +1,251 @@
+//! A store that is damaged, emptied or gone loosens nothing. Holes 5.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use capstan_hub::ports::{PinStore, Store, UsageLog};
+use capstan_store::Database;
+use tempfile::TempDir;
+
+use crate::pins::{newcomer, owner};
+use crate::{grant, now};
+
+/// Tools of a server whose definitions fill many pages.
+const TOOLS: usize = 500;
+
+/// A folder with a store that has approved definitions of `s` and `t`, and an approval; nothing of
+/// it is open.
+async fn filled() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    let names: Vec<String> = (0..TOOLS).map(|number| format!("tool_{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let store = Database::at(&path);
+    for server in ["s", "t"] {
+        store.begin(&[newcomer(&owner(server, "1"), "x", &names)]).await.unwrap();
+    }
+    store.grant(&grant("a")).await.unwrap();
+    drop(store);
+    // All of it is in one file.
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&pool).await.unwrap();
+    pool.close().await;
+    (folder, path)
+}
+
+/// Does something to the file that must not go unnoticed.
+type Harm = fn(&Path);
+
+fn overwrite(path: &Path, at: u64, bytes: usize) {
+    let mut file = OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(&vec![0xa5; bytes]).unwrap();
+}
+
+fn remove_all(path: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        drop(fs::remove_file(format!("{}{ending}", path.display())));
+    }
+}
+
+/// Each harm, and whether something of the old file can be kept.
+const HARMS: [(&str, Harm, bool); 6] = [
+    ("deleted", remove_all, false),
+    ("emptied", |path| fs::write(path, "").unwrap(), false),
+    ("no database", |path| fs::write(path, "no database at all ".repeat(500)).unwrap(), true),
+    ("a damaged header", |path| overwrite(path, 0, 64), true),
+    ("a damaged first page", |path| overwrite(path, 100, 3000), true),
+    (
+        "damaged in the middle",
+        |path| {
+            let len = fs::metadata(path).unwrap().len();
+            overwrite(path, 8192, usize::try_from(len).unwrap() - 8192);
+        },
+        true,
+    ),
+];
+
+/// The servers whose definitions are known to be lost.
+async fn lost(store: &Database) -> Vec<String> {
+    let mut lost = Vec::new();
+    for whose in store.sums().await.unwrap().into_keys() {
+        let approved = store.pins(&whose).await.unwrap().unwrap();
+        if approved.is_lost && approved.pins.is_empty() {
+            lost.push(whose.server.to_string());
+        }
+    }
+    lost.sort();
+    lost
+}
+
+#[tokio::test]
+async fn whatever_happens_to_the_file_the_servers_in_it_are_not_taken_for_new_ones() {
+    for (what, harm, is_kept) in HARMS {
+        let (_folder, path) = filled().await;
+        harm(&path);
+        let store = Database::at(&path);
+        // What only shows when it is read is found then.
+        drop(store.pins(&owner("s", "1")).await);
+        assert_eq!(lost(&store).await, ["s", "t"], "{what}");
+        assert_eq!(store.check().await.unwrap().len(), usize::from(is_kept), "{what}");
+        // A server that comes now with a list of the same name is not approved by that.
+        store.begin(&[newcomer(&owner("s", "1"), "y", &["evil"])]).await.unwrap();
+        assert!(store.pins(&owner("s", "1")).await.unwrap().unwrap().pins.is_empty(), "{what}");
+        // An approval that was lost is asked for again, and what is new is kept.
+        assert!(!store.take(&grant("a").binding, now()).await.unwrap(), "{what}");
+        store.grant(&grant("b")).await.unwrap();
+        assert!(UsageLog::read(&store, 0).await.unwrap().is_empty());
+        // The next process finds it as it is now, and keeps nothing aside again.
+        let next = Database::at(&path);
+        assert!(next.take(&grant("b").binding, now()).await.unwrap(), "{what}");
+        assert_eq!(lost(&next).await, ["s", "t"], "{what}");
+        assert_eq!(next.check().await.unwrap().len(), usize::from(is_kept), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_harmed_while_it_is_used_is_noticed() {
+    for (what, harm, _) in HARMS {
+        let (_folder, path) = filled().await;
+        let store = Database::at(&path);
+        assert!(lost(&store).await.is_empty());
+        // As another program would: with nothing left of the journal.
+        for ending in ["-wal", "-shm"] {
+            drop(fs::remove_file(format!("{}{ending}", path.display())));
+        }
+        harm(&path);
+        // What is in memory may still be answered; never is a server new.
+        for whose in [owner("s", "1"), owner("t", "1")] {
+            for _ in 0..2 {
+                if let Ok(found) = store.pins(&whose).await {
+                    let found = found.unwrap();
+                    assert!(found.is_lost || found.pins.len() == TOOLS, "{what}");
+                }
+            }
+        }
+        let next = Database::at(&path);
+        drop(next.pins(&owner("s", "1")).await);
+        assert_eq!(lost(&next).await, ["s", "t"], "{what}");
+        drop(store.pins(&owner("t", "1")).await);
+        assert_eq!(lost(&store).await, ["s", "t"], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_has_nothing_in_it_is_kept_aside() {
+    let (folder, path) = filled().await;
+    let other = folder.path().join("other.db");
+    Database::at(&other).grant(&grant("foreign")).await.unwrap();
+    remove_all(&path);
+    fs::rename(&other, &path).unwrap();
+    fs::rename(folder.path().join("other.db-wal"), folder.path().join("state.db-wal")).unwrap();
+    let store = Database::at(&path);
+    assert_eq!(lost(&store).await, ["s", "t"]);
+    assert_eq!(store.check().await.unwrap().len(), 1);
+    assert!(!store.take(&grant("foreign").binding, now()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_server_that_is_missing_is_lost_and_the_others_stay() {
+    let (_folder, path) = filled().await;
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::query("DELETE FROM pinned_servers WHERE server = 's'").execute(&pool).await.unwrap();
+    pool.close().await;
+    let store = Database::at(&path);
+    assert_eq!(lost(&store).await, ["s"]);
+    assert_eq!(store.pins(&owner("t", "1")).await.unwrap().unwrap().pins.len(), TOOLS);
+    assert!(store.take(&grant("a").binding, now()).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_was_lost_is_good_again_when_it_is_approved() {
+    let (_folder, path) = filled().await;
+    fs::write(&path, "").unwrap();
+    let (store, s) = (Database::at(&path), owner("s", "1"));
+    let new = newcomer(&s, "y", &["a"]);
+    let pins: Vec<_> = new.pins().collect();
+    store.approve(&s, &pins).await.unwrap();
+    assert!(store.pins(&s).await.unwrap().unwrap().is_lost);
+    store.note(&s, "y", 1).await.unwrap();
+    assert!(!Database::at(&path).pins(&s).await.unwrap().unwrap().is_lost);
+    assert_eq!(lost(&Database::at(&path)).await, ["t"]);
+}
+
+#[tokio::test]
+async fn where_the_second_record_is_damaged_too_every_server_is_lost() {
+    let (_folder, path) = filled().await;
+    let witness = path.with_extension("pins");
+    // Alone it is made anew.
+    fs::write(&witness, "").unwrap();
+    assert!(lost(&Database::at(&path)).await.is_empty());
+    assert!(fs::read_to_string(&witness).unwrap().contains("servers: 2"));
+    fs::write(&witness, "").unwrap();
+    remove_all(&path);
+    let (store, any) = (Database::at(&path), owner("any", "1"));
+    store.begin(&[newcomer(&any, "x", &["a"])]).await.unwrap();
+    assert_eq!(lost(&store).await, ["any"]);
+    assert_eq!(lost(&Database::at(&path)).await, ["any"]);
+}
+
+#[tokio::test]
+async fn a_first_run_and_a_store_without_approved_definitions_raise_no_alarm() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    for _ in 0..2 {
+        let store = Database::at(&path);
+        store.grant(&grant("a")).await.unwrap();
+        assert!(store.sums().await.unwrap().is_empty());
+        assert!(store.check().await.unwrap().is_empty());
+        drop(store);
+        remove_all(&path);
+    }
+    let (store, s) = (Database::at(&path), owner("s", "1"));
+    store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
+    assert!(lost(&Database::at(&path)).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_find_the_damage_at_once_one_keeps_the_file_aside() {
+    let (_folder, path) = filled().await;
+    fs::write(&path, "no database at all ".repeat(500)).unwrap();
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let store = Database::at(&path);
+            tokio::spawn(async move { lost(&store).await })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), ["s", "t"]);
+    }
+    assert_eq!(Database::at(&path).check().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn only_a_few_damaged_files_are_kept() {
+    let (_folder, path) = filled().await;
+    for round in 0..8 {
+        remove_all(&path);
+        fs::write(&path, format!("damage {round} ").repeat(1000)).unwrap();
+        Database::at(&path).sums().await.unwrap();
+    }
+    let kept = Database::at(&path).check().await.unwrap();
+    assert_eq!(kept.len(), 5);
+    assert_eq!(lost(&Database::at(&path)).await, ["s", "t"]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is() {
+    let (folder, path) = filled().await;
+    let aside = folder.path().join("aside");
+    fs::rename(&path, &aside).unwrap();
+    // A folder cannot be opened as a file, not even by root.
+    fs::create_dir_all(path.join("full")).unwrap();
+    let store = Database::at(&path);
+    assert!(store.sums().await.is_err());
+    assert!(store.take(&grant("a").binding, now()).await.is_err());
+    fs::remove_dir_all(&path).unwrap();
+    fs::rename(&aside, &path).unwrap();
+    assert!(lost(&store).await.is_empty());
+    assert!(store.take(&grant("a").binding, now()).await.unwrap());
+}
