@@ -164,7 +164,9 @@ async fn run(
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
-            let announced = ready(Ready { hub: gateway.hub(), url, exposed });
+            let metrics = bound.metrics_address();
+            let metrics = metrics.map(|at| format!("{}://{}/metrics", bound.scheme(), host(at)));
+            let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics });
             tokio::select! {
                 biased;
                 () = http::serve(gateway, bound, stop) => {}
@@ -234,10 +236,11 @@ fn hub(
 }
 
 async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
-    let HttpFace { listen, insecure, tls } = face;
+    let HttpFace { listen, metrics, insecure, tls } = face;
     let path = |path: PathBuf| world.here().join(path);
     let settings = HttpSettings {
         listen,
+        metrics_listen: metrics,
         allowed_hosts: hosts(config),
         allowed_origins: config.gateway.allowed_origins.clone(),
         tls: tls.map(|files| Tls { cert: path(files.cert), key: path(files.key) }),

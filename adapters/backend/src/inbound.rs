@@ -134,6 +134,17 @@ impl Inbound {
         warn!(limit, id, "it sends a message that is too long; it is passed over");
     }
 
+    /// Fails the call that a message answers which does not end; the connection ends with it.
+    ///
+    /// Where its beginning does not say which call that is, it is the only one in flight.
+    pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: String) {
+        if let Some(id) = cut::replied(beginning, b"") {
+            self.pending.fail(id, NoReply::TooLong(printed));
+        } else if let Some(id) = self.pending.only() {
+            self.pending.fail(id, NoReply::Endless(problem));
+        }
+    }
+
     /// A question that could be for any of several clients is for none; the first is warned about.
     fn ambiguous(&self, method: &str) {
         let words = "it asks without saying for which of several clients; nobody is asked";

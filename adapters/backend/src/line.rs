@@ -50,9 +50,14 @@ pub(crate) enum Line {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum LineError {
-    /// A line does not end.
-    #[error("it printed more than {0} bytes without a newline")]
-    TooLong(usize),
+    /// A line does not end. Its beginning tells whose reply it is.
+    #[error("it printed more than {printed} bytes without a newline")]
+    Endless {
+        /// As much as was printed of it, in bytes.
+        printed: usize,
+        /// The beginning.
+        beginning: Bytes,
+    },
     /// The stream broke.
     #[error("its output could not be read")]
     Io(#[from] std::io::Error),
@@ -72,9 +77,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// is passed over, within bounds.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>, LineError> {
         let mut line = self.read().await?;
-        if let (Some(Line::Cut { end, .. }), Some(_)) = (&mut line, self.passed) {
+        if let (Some(Line::Cut { end, beginning }), Some(_)) = (&mut line, self.passed) {
             let last = self.pass(MAX_PASSED).await?;
-            *end = last.ok_or(LineError::TooLong(self.limit))?;
+            let printed = self.limit.saturating_add(MAX_PASSED);
+            let beginning = beginning.clone();
+            *end = last.ok_or(LineError::Endless { printed, beginning })?;
         }
         Ok(line)
     }
@@ -234,7 +241,11 @@ mod tests {
     async fn a_line_that_does_not_end_is_an_error_and_not_a_full_memory() {
         let endless = tokio::io::repeat(b'x');
         let mut lines = Lines::new(endless, 1024 * 1024);
-        assert!(matches!(lines.next().await, Err(LineError::TooLong(_))));
+        let Err(LineError::Endless { printed, beginning }) = lines.next().await else {
+            panic!("it ended")
+        };
+        // Holes 10: the limit that was reached, and not that of a message.
+        assert_eq!((printed, beginning.len()), (MAX_PASSED + 1024 * 1024, KEPT));
         assert!(lines.buffer.capacity() <= 2 * CHUNK, "{}", lines.buffer.capacity());
     }
 

@@ -15,7 +15,7 @@ use tracing::{Instrument, debug, warn};
 
 use crate::alive::Alive;
 use crate::inbound::Inbound;
-use crate::line::{Line, Lines};
+use crate::line::{Line, LineError, Lines};
 use crate::pending::Pending;
 use crate::spawn::{Exit, Keeper};
 use crate::stderr::Ring;
@@ -229,7 +229,12 @@ async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Ove
                 inbound.too_long((&beginning, &end), max_line);
             }
             Ok(None) => return Over::Output,
-            Err(error) => return Over::Broken(error.to_string()),
+            Err(error) => {
+                if let LineError::Endless { printed, beginning } = &error {
+                    inbound.endless(beginning, *printed, error.to_string());
+                }
+                return Over::Broken(error.to_string());
+            }
         }
     }
 }

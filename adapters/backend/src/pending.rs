@@ -57,6 +57,8 @@ pub(crate) enum NoReply {
     Garbled(EnvelopeError),
     /// It has more bytes than this, and was not kept.
     TooLong(usize),
+    /// What came does not end, and may be no reply at all.
+    Endless(String),
 }
 
 struct Waiter {
@@ -104,6 +106,12 @@ impl Pending {
         if let Some(waiter) = waiter {
             drop(waiter.reply.send(Err(why)));
         }
+    }
+
+    /// The request that is waited for, when it is the only one.
+    pub(crate) fn only(&self) -> Option<u64> {
+        let ids: Vec<u64> = self.map().keys().take(2).copied().collect();
+        if let [only] = *ids { Some(only) } else { None }
     }
 
     /// The operator behind request `id`, whose deadline is put off by this sign of life.

@@ -11,7 +11,7 @@ use capstan_backend::Others;
 use capstan_backend::settings::{Elicitation, max_message};
 use capstan_backend::{Era, StdioServer, StdioSettings};
 use capstan_hub::ports::Backend;
-use capstan_model::Secret;
+use capstan_model::{ErrorCode, Secret};
 use capstan_testkit::binary;
 
 /// How much more memory the hub may ever have needed, in KiB.
@@ -51,11 +51,14 @@ fn server(command: &str, args: &[&str]) -> StdioServer {
 async fn a_server_that_prints_a_gibibyte_without_a_newline_fails() {
     let server = server(binary("capstan-fixture").to_str().unwrap(), &["--flood", GIB]);
     let before = peak();
-    server.about().await.unwrap_err();
+    // Holes 10: 16 MiB of a message, and the 256 MiB that are passed over.
+    let words = "it sent something that is not MCP: it printed more than 285212672 bytes without a \
+                 newline";
+    let error = server.about().await.unwrap_err();
+    assert_eq!((error.code(), error.retryable()), (ErrorCode::ServerError, false), "{error}");
     let growth = peak() - before;
     assert!(growth < MAX_GROWTH, "{growth} KiB");
     let state = server.state();
-    let words = "it printed more than 16777216 bytes without a newline";
     assert_eq!((state.name().as_str(), state.reason()), ("failed", Some(words)));
     server.close().await;
 }

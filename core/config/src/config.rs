@@ -176,6 +176,8 @@ pub struct Screen {
 pub struct Gateway {
     /// The address, as it was written; `None` means the usual one.
     pub listen: Option<String>,
+    /// The address of the metrics, as it was written; `None` means that they are with all else.
+    pub metrics_listen: Option<String>,
     /// The address by which clients reach it, where that is another.
     pub public_url: Option<String>,
     /// Names by which clients may call it, beside those of the loopback and its own address.
@@ -302,6 +304,7 @@ impl Default for Gateway {
     fn default() -> Self {
         Self {
             listen: None,
+            metrics_listen: None,
             public_url: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),

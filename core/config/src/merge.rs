@@ -325,6 +325,8 @@ fn gateway(config: &mut Config, merge: &mut Merge<'_>) {
     let gateway = &mut config.gateway;
     let listen = merge.nearest(|tables| &tables.gateway.listen);
     gateway.listen = merge.note("gateway.listen", listen);
+    let metrics = merge.nearest(|tables| &tables.gateway.metrics_listen);
+    gateway.metrics_listen = merge.note("gateway.metrics_listen", metrics);
     let public_url = merge.nearest(|tables| &tables.gateway.public_url);
     gateway.public_url = merge.note("gateway.public_url", public_url);
     let hosts = merge.nearest(|tables| &tables.gateway.allowed_hosts);

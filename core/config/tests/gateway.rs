@@ -7,6 +7,7 @@ use capstan_config::{Gateway, GatewayLimits, Loaded, Scope, Severity, SourceFile
 const ALL: &str = r#"
 [gateway]
 listen = "0.0.0.0:9090"
+metrics_listen = ":9091"
 public_url = "https://mcp.example.com"
 allowed_hosts = ["mcp.example.com"]
 allowed_origins = ["https://app.example.com"]
@@ -37,6 +38,7 @@ fn every_key_is_read() {
     let text = |text: &str| Some(text.to_owned());
     let expected = Gateway {
         listen: text("0.0.0.0:9090"),
+        metrics_listen: text(":9091"),
         public_url: text("https://mcp.example.com"),
         allowed_hosts: vec!["mcp.example.com".to_owned()],
         allowed_origins: vec!["https://app.example.com".to_owned()],

@@ -124,6 +124,8 @@ pub enum Face {
 pub struct HttpFace {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Where the metrics are, when they have an address of their own.
+    pub metrics: Option<SocketAddr>,
     /// Whether other machines may reach it.
     pub insecure: bool,
     /// The certificate, for TLS.
@@ -147,6 +149,8 @@ pub struct Ready {
     pub url: String,
     /// The address itself, when other machines can reach it.
     pub exposed: Option<String>,
+    /// Where the metrics are, when they have an address of their own.
+    pub metrics: Option<String>,
 }
 
 /// A file of configuration, which may not exist yet.

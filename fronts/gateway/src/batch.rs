@@ -2,12 +2,16 @@
 //! revision.
 
 use bytes::Bytes;
+use capstan_wire::protocol::INVALID_PARAMS;
 use capstan_wire::{EnvelopeError, Json, Message, RequestId, object};
 
 use crate::{Answer, Revision};
 
 /// Most messages of a batch.
 const MAX: usize = 256;
+
+/// Deepest nesting of a message. The rules look at no more than `duplicate::MAX_DEPTH` of it.
+const MAX_DEPTH: usize = 1000;
 
 /// JSON-RPC: not JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -28,6 +32,7 @@ pub(crate) fn messages(
     if !is_batch(text) {
         return one(text).map(|message| vec![Ok(message)]);
     }
+    check_depth(text)?;
     let list = Json::parse(text.clone());
     let items = list.and_then(|list| object::items(&list));
     let items = items.map_err(|_| Answer::error(None, PARSE_ERROR, "not valid JSON"))?;
@@ -44,7 +49,65 @@ pub(crate) fn messages(
 
 /// One message, or the answer when it is none.
 pub(crate) fn one(text: &Bytes) -> Result<Message, Answer> {
-    Message::parse(text).map_err(|error| bad(text, &error))
+    check_depth(text)?;
+    let message = Message::parse(text).map_err(|error| bad(text, &error))?;
+    if let Message::Request { id, params, .. } = &message {
+        let is_object = match params {
+            Some(params) => params.as_str().starts_with('{'),
+            None => !has_null_params(text),
+        };
+        if !is_object {
+            return Err(Answer::error(Some(id), INVALID_PARAMS, "`params` must be an object"));
+        }
+    }
+    Ok(message)
+}
+
+/// Whether a message that was read without params has them, as `null`.
+fn has_null_params(text: &Bytes) -> bool {
+    memchr::memmem::find(text, b"\"params\"").is_some()
+        && Json::parse(text.clone()).is_ok_and(|json| object::get(&json, "params").is_some())
+}
+
+/// Refuses text that is nested too deep for the parsers of clients and servers.
+pub(crate) fn check_depth(text: &[u8]) -> Result<(), Answer> {
+    // Most messages are too short to be that deep.
+    if text.len() <= MAX_DEPTH || depth(text) <= MAX_DEPTH {
+        return Ok(());
+    }
+    let words = format!("the message is nested more than {MAX_DEPTH} levels deep");
+    Err(Answer::error(None, PARSE_ERROR, &words))
+}
+
+/// How deep JSON is nested, in one pass over its brackets and texts.
+fn depth(text: &[u8]) -> usize {
+    let (mut now, mut most) = (0_usize, 0_usize);
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'{' | b'[' => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            b'"' => rest = behind_string(behind),
+            _ => {}
+        }
+    }
+    most
+}
+
+/// The text behind the string that begins here.
+fn behind_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
+        let escaped = usize::from(text.get(at) == Some(&b'\\'));
+        text = text.get(at + 1 + escaped..).unwrap_or_default();
+        if escaped == 0 {
+            return text;
+        }
+    }
+    &[]
 }
 
 /// The id of a request, where it is one.
@@ -93,6 +156,10 @@ mod tests {
             (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, Some(INVALID_REQUEST)),
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Some(INVALID_REQUEST)),
             (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, Some(INVALID_REQUEST)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, Some(INVALID_PARAMS)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, Some(INVALID_PARAMS)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}]}"#, Some(INVALID_PARAMS)),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params": {}}"#, None),
         ];
         for (text, expected) in cases {
             assert_eq!(code(text, Revision::V2025_03_26), expected, "{text}");
@@ -101,5 +168,32 @@ mod tests {
         assert_eq!(code(&many(MAX), Revision::V2025_03_26), None);
         assert_eq!(code(&many(MAX + 1), Revision::V2025_03_26), Some(INVALID_REQUEST));
         assert_eq!(code(&many(1), Revision::V2025_06_18), Some(INVALID_REQUEST));
+    }
+
+    /// Holes 10.
+    #[test]
+    fn a_message_that_is_nested_too_deep_cannot_be_parsed() {
+        let nested = |levels: usize, open: &str, close: &str| {
+            let (open, close) = (open.repeat(levels), close.repeat(levels));
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{open}1{close}}}}}"#)
+        };
+        for (open, close) in [("[", "]"), (r#"{"a":"#, "}"), (r#"["]\"\\",{"b":"#, "}]")] {
+            let step = open.matches(['[', '{']).count();
+            let most = (MAX_DEPTH - 2) / step;
+            for (levels, expected) in [
+                (1, None),
+                (most, None),
+                (most + 1, Some(PARSE_ERROR)),
+                (200_000, Some(PARSE_ERROR)),
+            ] {
+                let text = nested(levels, open, close);
+                assert_eq!(code(&text, Revision::V2025_03_26), expected, "{levels} {open}");
+            }
+            assert_eq!(code(&open.repeat(200_000), Revision::V2025_03_26), Some(PARSE_ERROR));
+        }
+        // Brackets in a text are text.
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "[".repeat(5000));
+        assert_eq!(code(&text, Revision::V2025_03_26), None);
+        assert_eq!(code(&"[".repeat(200_000), Revision::V2025_11_25), Some(PARSE_ERROR));
     }
 }

@@ -27,6 +27,8 @@ pub struct Exchange {
     client: Option<Arc<Client>>,
     /// How a call of a modern client goes on that has something to ask.
     coming: Option<Coming>,
+    /// Questions for the client that are not yet put to it.
+    asked: Vec<Open>,
 }
 
 enum Work {
@@ -97,7 +99,7 @@ pub(crate) struct Task(pub(crate) JoinHandle<Result<Done, Fault>>);
 impl Exchange {
     pub(crate) fn ready(id: RequestId, result: Result<Payload, Fault>) -> Self {
         let answer = Answer::of(&id, result);
-        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None }
+        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None, asked: Vec::new() }
     }
 
     pub(crate) fn fault(id: RequestId, fault: Fault) -> Self {
@@ -115,7 +117,7 @@ impl Exchange {
             return Self::fault(id, Fault::new(-32600, why));
         }
         let work = Work::Running { events, task, said: VecDeque::new() };
-        Self { id, work, client: Some(Arc::clone(client)), coming: None }
+        Self { id, work, client: Some(Arc::clone(client)), coming: None, asked: Vec::new() }
     }
 
     /// Work that nothing is said about before it is done.
@@ -145,8 +147,12 @@ impl Exchange {
         }
     }
 
-    /// The same; but a large answer may still be coming, where that was asked for.
+    /// The same; but a large answer may still be coming, where that was asked for. Nothing is lost
+    /// when this is dropped.
     pub async fn next_coming(&mut self) -> Option<Next> {
+        if !self.asked.is_empty() {
+            return self.ask().await.map(Next::Out);
+        }
         let Work::Running { events, task, said } = &mut self.work else {
             let Work::Ready(answer) = &mut self.work else { return None };
             return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
@@ -161,7 +167,8 @@ impl Exchange {
                 event = events.next() => match event {
                     Event::Message(message) => return Some(Next::Out(Out::Message(message))),
                     Event::Question(question) if self.coming.is_some() => {
-                        return self.ask(question).await.map(Next::Out);
+                        self.asked.push(question);
+                        return self.ask().await.map(Next::Out);
                     }
                     // Nobody comes back to this request with an answer.
                     Event::Question(question) => drop(question),
@@ -191,10 +198,10 @@ impl Exchange {
     }
 
     /// Asks a modern client, together with whatever else is asked at the same moment.
-    async fn ask(&mut self, first: Open) -> Option<Out> {
+    async fn ask(&mut self) -> Option<Out> {
         // Questions that were put at once arrive one after the other.
         tokio::task::yield_now().await;
-        let mut questions = vec![first];
+        let mut questions = std::mem::take(&mut self.asked);
         if let Work::Running { events, said, .. } = &mut self.work {
             while let Some(event) = events.try_next() {
                 match event {

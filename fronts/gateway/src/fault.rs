@@ -10,6 +10,9 @@ use crate::revision::Revision;
 /// JSON-RPC: something went wrong in here.
 pub(crate) const INTERNAL: i64 = -32603;
 
+/// The answer to a new request while the gateway stops.
+pub(crate) const SHUTTING_DOWN: &str = "the gateway is shutting down; try again later";
+
 /// MCP up to 2025-11-25: there is no such resource.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 

@@ -22,7 +22,7 @@ use crate::delivering::Form;
 use crate::ending::Over;
 use crate::errand::Wanted;
 use crate::exchange::{Exchange, Payload};
-use crate::fault::Fault;
+use crate::fault::{Fault, INTERNAL, SHUTTING_DOWN};
 use crate::listen::Audience;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Readings};
@@ -176,10 +176,7 @@ impl Gateway {
         (params, form): (Option<Json>, Form),
     ) -> Exchange {
         if *self.stopped.borrow() {
-            return Exchange::fault(
-                id,
-                Fault::new(-32603, "we are shutting down; try again later"),
-            );
+            return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
         if client.revision.is_modern() {
             self.heed_level(client, params.as_ref());
@@ -212,12 +209,24 @@ impl Gateway {
 
     /// What there is to count, as text for Prometheus.
     pub fn metrics(&self) -> String {
-        self.metrics.text(&self.readings()) + &vitals::text(&self.hub())
+        self.metrics_of(&|_| true)
+    }
+
+    /// The same, with the servers only that access rules let this caller see.
+    pub fn metrics_for(&self, caller: &Caller) -> String {
+        let hub = self.hub();
+        self.metrics_of(&|server| hub.policy.out_of_reach(caller, server).is_none())
+    }
+
+    fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
+        let hub = self.hub();
+        let readings = self.metrics.read((&hub, shows), self.sessions(), self.park.len());
+        self.metrics.text(&readings) + &vitals::text(&hub, shows)
     }
 
     /// The same as numbers, all but the durations of calls, which a tracer sees for itself.
     pub fn readings(&self) -> Readings {
-        self.metrics.read(&self.hub(), self.sessions(), self.park.len())
+        self.metrics.read((&self.hub(), &|_| true), self.sessions(), self.park.len())
     }
 
     /// What stands behind it now.

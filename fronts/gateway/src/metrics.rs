@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use capstan_hub::Hub;
 use capstan_hub::trace::Ending;
-use capstan_model::ErrorCode;
+use capstan_model::{ErrorCode, ServerName};
 
 /// Upper ends of the buckets of the latency histogram, in seconds.
 const BUCKETS: [(f64, Duration); 10] = [
@@ -98,14 +98,20 @@ impl Metrics {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn read(&self, hub: &Hub, sessions: usize, parked: usize) -> Readings {
+    /// Reads the counters. Only servers that `shows` lets through are counted.
+    pub(crate) fn read(
+        &self,
+        (hub, shows): (&Hub, &dyn Fn(&ServerName) -> bool),
+        sessions: usize,
+        parked: usize,
+    ) -> Readings {
         let counts = &self.counts;
         let mut errors = CODES.map(|code| (code.as_str(), 0));
         for ((_, value), count) in errors.iter_mut().zip(&counts.failed) {
             *value = get(count);
         }
         let mut servers = BTreeMap::new();
-        for backend in hub.backends.values() {
+        for (_, backend) in hub.backends.iter().filter(|(name, _)| shows(name)) {
             *servers.entry(backend.state().name().as_str()).or_default() += 1;
         }
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);

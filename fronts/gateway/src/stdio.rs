@@ -19,29 +19,34 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_model::Caller;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use tokio::time::Instant;
 
 use crate::Gateway;
 use crate::ending::LAST_WORDS;
 use conversation::Conversation;
 use lines::{Line, Lines};
+use streams::Outlet;
 
 /// Longest message, in bytes.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// How long requests may go on whose client has closed its side.
-const GONE: Duration = Duration::from_secs(2);
+/// How long requests may go on whose client has closed its side and still reads.
+const CLOSED: Duration = Duration::from_mins(1);
+
+/// How often it is looked whether such a client still reads.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
-/// while: when we are asked to, for `ending`.
+/// while: when we are asked to, for `ending`; when the client has closed its side, as long as it
+/// reads what comes of them.
 ///
 /// # Errors
 /// When the client can no longer be heard or told anything.
 pub async fn serve(
     gateway: Arc<Gateway>,
     caller: Arc<Caller>,
-    (input, mut output): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    (input, mut output): (impl AsyncRead + Unpin, impl Outlet),
     (stop, ending): (impl Future<Output = ()>, Duration),
 ) -> io::Result<()> {
     gateway.own.store(true, Ordering::Relaxed);
@@ -65,13 +70,14 @@ pub async fn serve(
 async fn carry(
     talk: &mut Conversation,
     lines: &mut Lines<impl AsyncRead + Unpin>,
-    output: &mut (impl AsyncWrite + Unpin),
+    output: &mut impl Outlet,
     (stop, time): (impl Future<Output = ()>, Duration),
 ) -> io::Result<()> {
     let gateway = Arc::clone(&talk.gateway);
     let mut stop = pin!(stop);
     let mut end: Option<End<'_>> = None;
-    let (mut open, mut asked) = (true, false);
+    let (mut open, mut asked, mut gone) = (true, false, false);
+    let mut look = tokio::time::interval(LOOK);
     loop {
         while talk.takes()
             && let Some(line) = lines.buffered()
@@ -85,7 +91,8 @@ async fn carry(
             biased;
             () = &mut stop, if !asked => {
                 asked = true;
-                end = Some(End::new(&gateway, time));
+                // A client that has closed its side and has us stopped waits for nothing more.
+                end = Some(End::new(&gateway, if open { time } else { Duration::ZERO }));
             }
             late = ending(&mut end) => match late {
                 Late::Drained => {}
@@ -101,9 +108,15 @@ async fn carry(
                     take(talk, line);
                 }
                 if end.is_none() {
-                    end = Some(End::new(&gateway, GONE));
+                    end = Some(End::new(&gateway, CLOSED));
                 }
             },
+            _ = look.tick(), if !open && !gone => {
+                gone = !output.is_read();
+                if gone && !asked {
+                    end = Some(End::new(&gateway, Duration::ZERO));
+                }
+            }
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use capstan_hub::Hub;
 use capstan_hub::life::Vitals;
+use capstan_model::ServerName;
 
 use crate::metrics::Text;
 
-/// The lines about each server of a hub. Looks at the system's processes.
-pub(crate) fn text(hub: &Hub) -> String {
-    let vitals = hub.vitals();
+/// The lines about each server of a hub that `shows` lets through. Looks at the system's processes.
+pub(crate) fn text(hub: &Hub, shows: &dyn Fn(&ServerName) -> bool) -> String {
+    let mut vitals = hub.vitals();
+    vitals.retain(|one| shows(&one.server));
     let mut text = Text::default();
     let label = |one: &Vitals| format!("{{server=\"{}\"}}", one.server);
     text.head("capstan_server_state", "gauge", "The state of a server, which is always 1.");

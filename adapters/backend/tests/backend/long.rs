@@ -76,3 +76,19 @@ async fn a_question_that_is_too_long_fails_no_call() {
     let pid = scene.pid().await;
     assert_eq!(scene.call("do", "{}").await.unwrap(), format!(r#"{{"pid":{pid}}}"#));
 }
+
+/// Holes 10.
+#[tokio::test]
+async fn an_answer_that_does_not_end_is_no_passing_failure_and_names_the_limit_that_it_reached() {
+    let printed = LIMIT + (256 << 20);
+    for (begin, words) in [
+        (r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"x":"' "$id""#, "the answer of `s__do`"),
+        ("", "not MCP"),
+    ] {
+        let call = format!("{begin}\n head -c 300000000 /dev/zero | tr '\\0' x");
+        let error = Scene::of(server(&call)).call("do", "{}").await.unwrap_err();
+        assert_eq!((error.code(), error.retryable()), (ErrorCode::ServerError, false), "{error}");
+        let said = error.to_string();
+        assert!(said.contains(words) && said.contains(&printed.to_string()), "{said}");
+    }
+}

@@ -13,6 +13,7 @@ use super::tables::{Setting, setting};
 #[derive(Debug, Default)]
 pub(crate) struct GatewayTable {
     pub(crate) listen: Option<Setting<String>>,
+    pub(crate) metrics_listen: Option<Setting<String>>,
     pub(crate) public_url: Option<Setting<String>>,
     pub(crate) allowed_hosts: Option<Setting<Vec<String>>>,
     pub(crate) allowed_origins: Option<Setting<Vec<String>>>,
@@ -55,6 +56,8 @@ impl GatewayTable {
     fn addresses(&mut self, fields: &mut Fields<'_, '_>) {
         let listen = fields.string("listen");
         self.listen = setting(fields, "listen", listen);
+        let metrics = fields.string("metrics_listen");
+        self.metrics_listen = setting(fields, "metrics_listen", metrics);
         let public_url = fields.string("public_url");
         self.public_url = setting(fields, "public_url", public_url);
         let hosts = fields.strings("allowed_hosts");

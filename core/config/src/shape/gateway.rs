@@ -11,6 +11,8 @@ pub(crate) struct Gateway {
     /// The address: `HOST:PORT`, or `:PORT` for this machine only. Port 0 picks one.
     #[schemars(extend("default" = "127.0.0.1:8080"))]
     listen: String,
+    /// An address for `/metrics` alone: `HOST:PORT`, or `:PORT` for this machine only. It names all servers.
+    metrics_listen: String,
     /// The address that clients are told, where it is another: behind a proxy, or with a name.
     public_url: String,
     /// Names by which clients may call the gateway, beside `localhost` and the address it listens on.

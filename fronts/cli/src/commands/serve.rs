@@ -58,27 +58,40 @@ fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFa
         Some(address) => parse(address)?,
         None => configured(setup)?,
     };
-    if !listen.ip().to_canonical().is_loopback() && !args.insecure {
-        let message = format!(
-            "{listen} can be reached from other machines, and callers are not asked who they are"
-        );
-        return Err(Failure::usage(message).hint(
-            "listen on 127.0.0.1, behind something that asks; or add `--insecure` if whoever \
-             reaches the address may use every server",
-        ));
+    let metrics = match &gateway.metrics_listen {
+        Some(address) => Some(parse(address).map_err(|failure| at("metrics_listen", failure))?),
+        None => None,
+    };
+    for address in [listen].into_iter().chain(metrics) {
+        refuse_exposed(address, args)?;
     }
-    Ok(HttpFace { listen, insecure: args.insecure, tls: tls(gateway, args) })
+    Ok(HttpFace { listen, metrics, insecure: args.insecure, tls: tls(gateway, args) })
+}
+
+/// Refuses an address that other machines reach, unless the command line allows it.
+fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), Failure> {
+    if address.ip().to_canonical().is_loopback() || args.insecure {
+        return Ok(());
+    }
+    let message = format!(
+        "{address} can be reached from other machines, and callers are not asked who they are"
+    );
+    Err(Failure::usage(message).hint(
+        "listen on 127.0.0.1, behind something that asks; or add `--insecure` if whoever reaches \
+         the address may use every server",
+    ))
 }
 
 /// Where to listen when the command line does not say.
 pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, Failure> {
     let Some(address) = &setup.loaded.config.gateway.listen else { return Ok(USUAL) };
-    let located = |failure: Failure| Failure {
-        message: format!("`gateway.listen`: {}", failure.message),
-        exit: Exit::Config,
-        ..failure
-    };
-    parse(address).map_err(located)
+    parse(address).map_err(|failure| at("listen", failure))
+}
+
+/// Says which key of the configuration has the address that cannot be read.
+fn at(key: &str, failure: Failure) -> Failure {
+    let message = format!("`gateway.{key}`: {}", failure.message);
+    Failure { message, exit: Exit::Config, ..failure }
 }
 
 /// A file that asks for auth must not lead to a gateway without it.
@@ -127,6 +140,9 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, Failure> {
 async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     let address = ready.exposed.as_ref().unwrap_or(&ready.url);
     context.print.note(&format!("listening on {address}"));
+    if let Some(metrics) = &ready.metrics {
+        context.print.note(&format!("metrics at {metrics}"));
+    }
     if ready.exposed.is_some() {
         context.print.warning("whoever reaches this address may use every server behind it");
     }

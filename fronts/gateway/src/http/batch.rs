@@ -6,12 +6,11 @@ use futures::StreamExt as _;
 use futures::stream::SelectAll;
 use hyper::Response;
 use hyper::http::StatusCode;
-use hyper::http::request::Parts;
 
 use super::body::{self, Body};
 use super::caller;
 use super::events::outs;
-use super::face::Face;
+use super::post::Post;
 use super::sessions::Held;
 use super::take::Accepts;
 use super::trace;
@@ -20,16 +19,21 @@ use crate::{Answer, Out};
 
 /// Takes a batch of a client that has shaken hands.
 pub(super) async fn answer(
-    face: &Face,
-    head: &Parts,
+    post: Post<'_>,
     text: &Bytes,
     accepts: Accepts,
     session: Held,
 ) -> Response<Body> {
+    let Post { face, head, pulse } = post;
     let messages = match messages(text, Some(session.client().revision())) {
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
+    let is_request =
+        |message: &Result<Message, Answer>| matches!(message, Ok(Message::Request { .. }));
+    if !face.gateway().is_ready() && messages.iter().any(is_request) {
+        return body::stopping(None);
+    }
     let (mut requests, mut answers) = (SelectAll::new(), Vec::new());
     for message in messages {
         match message {
@@ -50,7 +54,16 @@ pub(super) async fn answer(
             Err(answer) => answers.push(answer),
         }
     }
-    while let Some(out) = requests.next().await {
+    loop {
+        let out = tokio::select! {
+            biased;
+            out = requests.next() => out,
+            () = pulse.probed(), if accepts.events() => {
+                let first = answers.into_iter().map(Out::Answer).collect();
+                return face.begun(accepts, (first, requests.boxed()), Some(session));
+            }
+        };
+        let Some(out) = out else { break };
         match out {
             Out::Answer(answer) => answers.push(answer),
             Out::Message(message) if !accepts.events() => session.client().unheard(&message),

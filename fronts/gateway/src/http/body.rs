@@ -5,14 +5,18 @@ use std::task::{Context, Poll, ready};
 use std::vec;
 
 use bytes::Bytes;
+use capstan_wire::RequestId;
 use hyper::Response;
 use hyper::body::{Frame, SizeHint};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use hyper::http::StatusCode;
 
 use super::events::Events;
-use super::serve::Busy;
+use super::pulse::Busy;
 use super::sessions::Held;
+use crate::fault::{INTERNAL, SHUTTING_DOWN};
 use crate::{Answer, Cut, Delivering, Partly};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
@@ -25,7 +29,7 @@ static UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 pub(super) struct Body {
     kind: Kind,
     /// The connection is busy until the body is gone.
-    _busy: Option<Busy>,
+    busy: Option<Busy>,
 }
 
 enum Kind {
@@ -48,6 +52,16 @@ pub(super) fn bare(status: StatusCode) -> Response<Body> {
 /// A refusal in words.
 pub(super) fn refusal(status: StatusCode, words: impl std::fmt::Display) -> Response<Body> {
     text(status, format!("{words}\n"))
+}
+
+/// The refusal of a new request while the gateway stops.
+pub(super) fn stopping(id: Option<&RequestId>) -> Response<Body> {
+    let answer = Answer::error(id, INTERNAL, SHUTTING_DOWN);
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, answer);
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The method is not one of these.
@@ -97,6 +111,11 @@ pub(super) fn batch(answers: Vec<Answer>) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Batch(pieces.into_iter(), size)))
 }
 
+/// An answer that is waited for, with white space before it.
+pub(super) fn late(answer: Events) -> Response<Body> {
+    as_json(response(StatusCode::OK, Kind::Events(Box::new(answer))))
+}
+
 /// A stream of events.
 pub(super) fn events(events: Events) -> Response<Body> {
     let mut response = response(StatusCode::OK, Kind::Events(Box::new(events)));
@@ -113,7 +132,7 @@ fn as_json(mut response: Response<Body>) -> Response<Body> {
 }
 
 fn response(status: StatusCode, kind: Kind) -> Response<Body> {
-    let mut response = Response::new(Body { kind, _busy: None });
+    let mut response = Response::new(Body { kind, busy: None });
     *response.status_mut() = status;
     response
 }
@@ -127,7 +146,10 @@ fn length(size: usize) -> u64 {
 impl Body {
     /// Keeps the connection busy until the body is gone.
     pub(super) fn with(self, busy: Busy) -> Self {
-        Self { _busy: Some(busy), ..self }
+        if matches!(self.kind, Kind::Coming(_)) {
+            busy.flows();
+        }
+        Self { busy: Some(busy), ..self }
     }
 }
 
@@ -139,7 +161,8 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let piece = match &mut self.kind {
+        let Self { kind, busy } = &mut *self;
+        let piece = match kind {
             Kind::Empty => None,
             Kind::One(whole) => {
                 let whole = std::mem::take(whole);
@@ -150,6 +173,7 @@ impl hyper::body::Body for Body {
             Kind::Batch(pieces, left) => take(pieces, left),
             Kind::Events(events) => match events.poll_next(cx) {
                 Poll::Ready(piece) => piece,
+                Poll::Pending if busy.as_ref().is_some_and(Busy::take_probe) => Some(events.beat()),
                 Poll::Pending => return Poll::Pending,
             },
             Kind::Coming(coming) => match ready!(coming.0.poll_next(cx)).transpose() {

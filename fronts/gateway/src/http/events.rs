@@ -33,9 +33,18 @@ pub(super) struct Events {
     /// What was found and not yet sent.
     ready: VecDeque<Bytes>,
     source: Source,
+    form: Form,
     beat: Interval,
     /// The session, if there is one, is not idle for as long.
-    _session: Option<Held>,
+    session: Option<Held>,
+}
+
+/// How a stream is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Events,
+    /// The answer alone, for a client that takes no events. White space may come before it.
+    Json,
 }
 
 /// Where events come from.
@@ -66,12 +75,33 @@ impl Events {
     pub(super) fn new(source: Source, keep_alive: Duration) -> Self {
         let mut beat = interval_at(Instant::now() + keep_alive, keep_alive);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { ready: VecDeque::new(), source, beat, _session: None }
+        let (ready, form) = (VecDeque::new(), Form::Events);
+        Self { ready, source, form, beat, session: None }
     }
 
     /// Keeps a session from being idle for as long as the stream is open.
     pub(super) fn of(self, session: Option<Held>) -> Self {
-        Self { _session: session, ..self }
+        Self { session, ..self }
+    }
+
+    /// Writes the answer alone, as JSON.
+    pub(super) fn into_json(self) -> Self {
+        let mut json = Self { form: Form::Json, ..self };
+        for piece in &mut json.ready {
+            *piece = Form::Json.beat();
+        }
+        json
+    }
+
+    /// Sends something at once, to find out whether the client is still there.
+    pub(super) fn probing(mut self) -> Self {
+        self.ready.push_back(self.beat());
+        self
+    }
+
+    /// Bytes that say nothing.
+    pub(super) fn beat(&self) -> Bytes {
+        self.form.beat()
     }
 
     /// Puts something before what is to come.
@@ -94,17 +124,41 @@ impl Events {
             }
             let next = match &mut self.source {
                 Source::Resumable(reader) => reader.poll_next(cx),
-                source @ (Source::Request(_) | Source::Inbox(_) | Source::Older(_)) => {
-                    source.poll_next(cx).map(|out| out.map(|out| pieces(out, None)))
-                }
+                source @ (Source::Request(_) | Source::Inbox(_) | Source::Older(_)) => source
+                    .poll_next(cx)
+                    .map(|out| out.map(|out| self.form.pieces(out, self.session.as_ref()))),
             };
             match next {
                 Poll::Ready(Some(event)) => self.ready.extend(event),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => {
                     let beat = self.beat.poll_tick(cx);
-                    return beat.map(|_| Some(Bytes::from_static(BEAT)));
+                    return beat.map(|_| Some(self.beat()));
                 }
+            }
+        }
+    }
+}
+
+// === impl Form ===
+
+impl Form {
+    fn beat(self) -> Bytes {
+        Bytes::from_static(match self {
+            Self::Events => BEAT,
+            Self::Json => b" ",
+        })
+    }
+
+    fn pieces(self, out: Out, session: Option<&Held>) -> Vec<Bytes> {
+        match (self, out) {
+            (Self::Events, out) => pieces(out, None),
+            (Self::Json, Out::Answer(answer)) => answer.pieces().into(),
+            (Self::Json, Out::Message(message)) => {
+                if let Some(session) = session {
+                    session.client().unheard(&message);
+                }
+                Vec::new()
             }
         }
     }

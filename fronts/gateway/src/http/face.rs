@@ -9,16 +9,19 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::http::{Method, StatusCode};
 use hyper::{Request, Response};
+use tokio::net::TcpListener;
 
 use super::body::{self, Body};
 use super::cors;
 use super::events::{Events, Source};
 use super::guard::Guard;
 use super::older::{self, OlderClients};
-use super::post;
+use super::post::{self, Post};
+use super::pulse::Pulse;
 use super::repeats::Repeats;
 use super::resume::{EventId, Full, Kind, Tracks};
 use super::sessions::{Held, Key, Sessions};
+use super::single;
 use super::take::{Accepts, SESSION};
 use super::{HttpLimits, HttpSettings};
 use crate::{Gateway, Out, Revision, View};
@@ -27,11 +30,30 @@ use crate::{Gateway, Out, Revision, View};
 pub(super) struct Face {
     gateway: Arc<Gateway>,
     guard: Guard,
+    /// The guard of the address of the metrics, when they have their own.
+    metrics_guard: Option<Guard>,
     limits: HttpLimits,
     sessions: Arc<Sessions>,
     older: Arc<OlderClients>,
     tracks: Tracks,
     repeats: Repeats,
+}
+
+/// The other side of a connection.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    pub(super) caller: Arc<Caller>,
+    pub(super) door: Door,
+    pub(super) pulse: Arc<Pulse>,
+}
+
+/// The address by which a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// That of the clients.
+    Clients,
+    /// That of the metrics alone.
+    Metrics,
 }
 
 /// Where a request goes.
@@ -51,10 +73,15 @@ enum Route {
 // === impl Face ===
 
 impl Face {
-    pub(super) fn new(gateway: Arc<Gateway>, address: SocketAddr, settings: &HttpSettings) -> Self {
+    pub(super) fn new(
+        gateway: Arc<Gateway>,
+        (address, metrics): (SocketAddr, Option<&(TcpListener, SocketAddr)>),
+        settings: &HttpSettings,
+    ) -> Self {
         Self {
             gateway,
             guard: Guard::new(address, settings),
+            metrics_guard: metrics.map(|(_, address)| Guard::new(*address, settings)),
             limits: settings.limits,
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
@@ -87,28 +114,47 @@ impl Face {
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-        caller: Arc<Caller>,
+        visitor: Visitor,
     ) -> Response<Body> {
         let (head, incoming) = request.into_parts();
-        if let Err(foreign) = self.guard.check(&head) {
-            return body::refusal(StatusCode::FORBIDDEN, foreign);
+        let guard = match (visitor.door, &self.metrics_guard) {
+            (Door::Metrics, Some(guard)) => guard,
+            (Door::Metrics, None) | (Door::Clients, _) => &self.guard,
+        };
+        if let Err(repeated) = single::check(&head.headers) {
+            return repeated.response(&head.headers);
         }
-        let Some(origin) = self.guard.named_origin(&head) else {
-            return self.route(head, incoming, caller).await;
+        if let Err(foreign) = guard.check(&head) {
+            return body::refusal(foreign.status(), foreign);
+        }
+        if visitor.door == Door::Metrics {
+            return self.metrics_page(&head);
+        }
+        let Some(origin) = guard.named_origin(&head) else {
+            return self.route(head, incoming, visitor).await;
         };
         let mut response = if cors::is_preflight(&head) {
             cors::preflight(&head)
         } else {
-            self.route(head, incoming, caller).await
+            self.route(head, incoming, visitor).await
         };
         cors::admit(&mut response, origin);
         response
     }
 
-    async fn route(&self, head: Parts, incoming: Incoming, caller: Arc<Caller>) -> Response<Body> {
-        let Some(route) = Route::parse(head.uri.path()) else {
-            return body::refusal(StatusCode::NOT_FOUND, "there is nothing here; MCP is at `/mcp`");
+    async fn route(&self, head: Parts, incoming: Incoming, visitor: Visitor) -> Response<Body> {
+        let route = match Route::parse(head.uri.path()) {
+            None => {
+                let words = "there is nothing here; MCP is at `/mcp`";
+                return body::refusal(StatusCode::NOT_FOUND, words);
+            }
+            Some(Route::Metrics) if self.metrics_guard.is_some() => {
+                let words = "the metrics have an address of their own: `gateway.metrics_listen`";
+                return body::refusal(StatusCode::NOT_FOUND, words);
+            }
+            Some(route) => route,
         };
+        let Visitor { caller, pulse, .. } = visitor;
         if let Route::Mcp(View::One(server)) | Route::Sse(View::One(server)) = &route
             && !self.gateway.shows(server, &caller)
         {
@@ -116,11 +162,14 @@ impl Face {
         }
         let is_stream = matches!(route, Route::Mcp(_) | Route::Sse(_));
         if is_stream && head.method == Method::GET && !self.gateway.is_ready() {
-            return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "we are shutting down");
+            return body::stopping(None);
         }
         match route {
             Route::Mcp(view) => match head.method {
-                Method::POST => post::post(self, &head, incoming, caller, view).await,
+                Method::POST => {
+                    let post = Post { face: self, head: &head, pulse: &pulse };
+                    post::post(post, incoming, (caller, view)).await
+                }
                 _ if post::says_modern(&head.headers) => body::wrong_method("POST"),
                 Method::GET => self.stream(&head, &caller, &view),
                 Method::DELETE => self.delete(&head, &caller, &view),
@@ -134,7 +183,7 @@ impl Face {
             }
             Route::Messages => body::wrong_method("POST"),
             Route::Health | Route::Ready | Route::Metrics if head.method == Method::GET => {
-                self.page(&route)
+                self.page(&route, &caller)
             }
             Route::Sse(_) | Route::Health | Route::Ready | Route::Metrics => {
                 body::wrong_method("GET")
@@ -204,6 +253,19 @@ impl Face {
         body::events(events)
     }
 
+    /// A stream that begins at once, for a client that may be gone. It cannot be resumed: as long
+    /// as nothing was said on it, a client that is gone cancels its request.
+    pub(super) fn begun(
+        &self,
+        accepts: Accepts,
+        (first, rest): (Vec<Out>, BoxStream<'static, Out>),
+        session: Option<Held>,
+    ) -> Response<Body> {
+        let source = Source::Request(stream::iter(first).chain(rest).boxed());
+        let events = Events::new(source, self.limits.keep_alive).of(session).probing();
+        if accepts.events() { body::events(events) } else { body::late(events.into_json()) }
+    }
+
     fn events(&self, source: Source) -> Response<Body> {
         body::events(Events::new(source, self.limits.keep_alive))
     }
@@ -220,13 +282,22 @@ impl Face {
         body::bare(StatusCode::NO_CONTENT)
     }
 
-    fn page(&self, route: &Route) -> Response<Body> {
+    /// The only page at the address of the metrics, with all servers on it.
+    fn metrics_page(&self, head: &Parts) -> Response<Body> {
+        match (head.uri.path(), &head.method) {
+            ("/metrics", &Method::GET) => body::text(StatusCode::OK, self.gateway.metrics()),
+            ("/metrics", _) => body::wrong_method("GET"),
+            _ => body::refusal(StatusCode::NOT_FOUND, "there is nothing here but `/metrics`"),
+        }
+    }
+
+    fn page(&self, route: &Route, caller: &Caller) -> Response<Body> {
         match route {
             Route::Ready if !self.gateway.is_ready() => {
                 body::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
             }
             Route::Ready => body::text(StatusCode::OK, "ready\n"),
-            Route::Metrics => body::text(StatusCode::OK, self.gateway.metrics()),
+            Route::Metrics => body::text(StatusCode::OK, self.gateway.metrics_for(caller)),
             Route::Health | Route::Mcp(_) | Route::Sse(_) | Route::Messages => {
                 body::text(StatusCode::OK, "ok\n")
             }

@@ -6,13 +6,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::http::StatusCode;
 use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
 
 use super::HttpSettings;
 
 /// The names by which we may be called, and the pages that may call us.
 pub(super) struct Guard {
     listen: IpAddr,
+    port: u16,
     /// In lower case; each with or without a port.
     hosts: Vec<String>,
     /// In lower case, without a slash at the end.
@@ -22,10 +25,23 @@ pub(super) struct Guard {
 /// Why a request is not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Foreign {
+    #[error("the header `Host` is missing, or is no host with a port up to 65535")]
+    NoHost,
     #[error("this host name is not served here; `allowed_hosts` can add it")]
     Host,
     #[error("pages of this origin may not call; `allowed_origins` can add it")]
     Origin,
+}
+
+// === impl Foreign ===
+
+impl Foreign {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::NoHost => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+        }
+    }
 }
 
 // === impl Guard ===
@@ -37,6 +53,7 @@ impl Guard {
         };
         Self {
             listen: address.ip().to_canonical(),
+            port: address.port(),
             hosts: lower(&settings.allowed_hosts),
             origins: lower(&settings.allowed_origins),
         }
@@ -44,12 +61,13 @@ impl Guard {
 
     pub(super) fn check(&self, head: &Parts) -> Result<(), Foreign> {
         // A request line with a whole URL names the host too, and then it must be right as well.
-        if head.uri.authority().is_some_and(|authority| !self.is_ours(authority.as_str())) {
-            return Err(Foreign::Host);
-        }
-        let host = only(&head.headers, &HOST).ok_or(Foreign::Host)?;
-        if !self.is_ours(host) {
-            return Err(Foreign::Host);
+        let line = head.uri.authority().map(Authority::as_str);
+        let host = only(&head.headers, &HOST).ok_or(Foreign::NoHost)?;
+        for host in line.into_iter().chain([host]) {
+            let name = name(host).ok_or(Foreign::NoHost)?;
+            if !self.is_ours(host, name) {
+                return Err(Foreign::Host);
+            }
         }
         if !head.headers.contains_key(ORIGIN) {
             return Ok(());
@@ -68,8 +86,7 @@ impl Guard {
         named.then(|| origin.clone())
     }
 
-    fn is_ours(&self, host: &str) -> bool {
-        let Some(name) = name(host) else { return false };
+    fn is_ours(&self, host: &str, name: &str) -> bool {
         if is_loopback(name) {
             return true;
         }
@@ -91,7 +108,12 @@ impl Guard {
             return true;
         }
         let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        self.listen.is_loopback() && place.and_then(name).is_some_and(is_loopback)
+        // Another port is another program of this machine, which serves pages of any origin.
+        let is_own = |place: &str| {
+            let port = if origin.starts_with("https") { 443 } else { 80 };
+            name(place).is_some_and(is_loopback) && port_of(place).unwrap_or(port) == self.port
+        };
+        self.listen.is_loopback() && place.is_some_and(is_own)
     }
 }
 
@@ -120,8 +142,19 @@ fn name(host: &str) -> Option<&str> {
             None => (host, None),
         },
     };
-    let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
-    (!name.is_empty() && port.is_none_or(is_port)).then_some(name)
+    let is_port = |port: &str| port.is_empty() || number(port).is_some();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[:]".contains(&byte);
+    let is_host = !name.is_empty() && name.bytes().all(is_name);
+    (is_host && port.is_none_or(is_port)).then_some(name)
+}
+
+/// The port of a host that names one.
+fn port_of(host: &str) -> Option<u16> {
+    number(host.rsplit_once(':')?.1)
+}
+
+fn number(port: &str) -> Option<u16> {
+    port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten()
 }
 
 fn address(name: &str) -> Option<IpAddr> {
@@ -177,28 +210,48 @@ mod tests {
             "evil.example",
             "localhost.evil.example",
             "evil.example:8080",
-            "",
-            ":8080",
-            "[::1",
-            "localhost:http",
-            "localhost:123456",
             "127.1",
             "2130706433",
             "0.0.0.0",
             "10.0.0.1",
             "localhost.",
-            "localhost@evil.example",
-            "evil.example@localhost",
             "other.example",
-            "[::1]x",
             "[::2]",
             "foo.localhost",
-            "ｌocalhost",
+            "xn--lcalhost-n8a",
         ] {
             check(loopback, &[("host", host)], Err(Foreign::Host));
         }
-        check(loopback, &[], Err(Foreign::Host));
-        check(loopback, &[("host", "localhost"), ("host", "evil.example")], Err(Foreign::Host));
+    }
+
+    /// Holes 10 and 13.
+    #[test]
+    fn what_is_no_host_is_a_bad_request() {
+        for host in [
+            "",
+            ":8080",
+            "[::1",
+            "[::1]x",
+            "localhost:http",
+            "localhost:+80",
+            "localhost:65536",
+            "localhost:99999",
+            "localhost:123456",
+            "localhost,localhost",
+            "localhost/../..",
+            "127.0.0.1:80/../..",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "127.0.0.1:80@evil.example",
+            "ｌocalhost",
+            "localhost evil.example",
+        ] {
+            check("127.0.0.1:8080", &[("host", host)], Err(Foreign::NoHost));
+        }
+        check("127.0.0.1:8080", &[], Err(Foreign::NoHost));
+        for host in ["localhost:65535", "localhost:"] {
+            check("127.0.0.1:8080", &[("host", host)], Ok(()));
+        }
     }
 
     #[test]
@@ -217,15 +270,22 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_this_machine_and_listed_ones_may_call() {
+    fn own_pages_and_listed_ones_may_call() {
         let with = |origin| [("host", "localhost"), ("origin", origin)];
         for origin in
-            ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:1", "https://app.example"]
+            ["http://localhost:1", "https://127.0.0.1:1", "http://[::1]:1", "https://app.example"]
         {
             check("127.0.0.1:1", &with(origin), Ok(()));
         }
+        check("127.0.0.1:80", &with("http://localhost"), Ok(()));
+        check("127.0.0.1:443", &with("https://[::1]"), Ok(()));
+        check("127.0.0.1:80", &with("https://localhost"), Err(Foreign::Origin));
         for origin in [
             "http://evil.example",
+            "http://localhost",
+            "http://localhost:3000",
+            "http://[::1]:2",
+            "http://localhost:",
             "null",
             "",
             "file://",

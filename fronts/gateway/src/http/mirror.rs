@@ -9,8 +9,11 @@ use hyper::header::{HeaderMap, HeaderName};
 
 use super::take::VERSION;
 
-static METHOD: HeaderName = HeaderName::from_static("mcp-method");
-static NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// `Mcp-Method`.
+pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+
+/// `Mcp-Name`.
+pub(super) static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// How a value is wrapped that a header cannot carry as it is.
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
@@ -26,19 +29,21 @@ pub(super) struct Said {
     pub(super) version: Option<String>,
     /// The name of what it is about.
     pub(super) name: Option<String>,
+    /// The member that has the name, when that is no text.
+    pub(super) no_text: Option<&'static str>,
 }
 
 // === impl Said ===
 
 impl Said {
     pub(super) fn read(method: &str, params: Option<&Json>) -> Self {
-        let Some(params) = params else { return Self { version: None, name: None } };
+        let Some(params) = params else { return Self { version: None, name: None, no_text: None } };
         let key = name_key(method);
         let [meta, name] = object::peek(params, ["_meta", key.unwrap_or("_meta")]);
-        Self {
-            version: meta.and_then(|meta| object::get_string(&meta, META_VERSION)),
-            name: name.filter(|_| key.is_some()).and_then(|name| name.read().ok()),
-        }
+        let version = meta.and_then(|meta| object::get_string(&meta, META_VERSION));
+        let name = name.filter(|_| key.is_some()).map(|name| name.read().ok());
+        let no_text = key.filter(|_| matches!(name, Some(None)));
+        Self { version, name: name.flatten(), no_text }
     }
 }
 

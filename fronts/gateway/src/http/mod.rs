@@ -1,9 +1,10 @@
 //! The HTTP face: Streamable HTTP, the older HTTP with server-sent events, and three pages for
 //! whoever looks after the gateway.
 //!
-//! Read in this order: `serve` accepts connections, `timed` cuts those that stand still, `face`
-//! hands each request to its route, `guard` refuses those from elsewhere and
-//! `cors` tells browsers whom it lets in, `take` reads what came,
+//! Read in this order: `serve` accepts connections, `timed` cuts those that stand still by their `pulse`, `head_scan`
+//! refuses ambiguous heads, `face`
+//! hands each request to its route, `single` refuses headers that are given twice, `guard` refuses requests from
+//! elsewhere and `cors` tells browsers whom it lets in, `take` reads what came,
 //! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
 //! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`
 //! keeps the clients with a handshake, `body` and `events` are what goes back, `resume` keeps streams that
@@ -11,8 +12,11 @@
 
 mod serve;
 mod timed;
+mod pulse;
+mod head_scan;
 mod face;
 mod guard;
+mod single;
 mod cors;
 mod take;
 mod post;
@@ -48,6 +52,8 @@ pub use serve::serve;
 pub struct HttpSettings {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Where the metrics are served, when not with all else.
+    pub metrics_listen: Option<SocketAddr>,
     /// Names, each with or without a port, by which clients may call us beside those of this
     /// machine and the address itself.
     pub allowed_hosts: Vec<String>,
@@ -102,6 +108,7 @@ pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
+    metrics: Option<(TcpListener, SocketAddr)>,
     settings: HttpSettings,
 }
 
@@ -154,15 +161,26 @@ pub enum HttpError {
 /// # Errors
 /// When the address cannot be had or must not be, or the certificate is no good.
 pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
-    let address = settings.listen;
-    if !address.ip().to_canonical().is_loopback() && !settings.insecure {
-        return Err(HttpError::Exposed(address));
+    for address in [settings.listen].into_iter().chain(settings.metrics_listen) {
+        if !address.ip().to_canonical().is_loopback() && !settings.insecure {
+            return Err(HttpError::Exposed(address));
+        }
     }
     let tls = settings.tls.as_ref().map(acceptor).transpose()?;
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|cause| HttpError::Bind { address, cause })?;
-    let address = listener.local_addr().map_err(|cause| HttpError::Bind { address, cause })?;
-    Ok(Bound { listener, address, tls, settings })
+    let (listener, address) = listen(settings.listen).await?;
+    let metrics = match settings.metrics_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    Ok(Bound { listener, address, tls, metrics, settings })
+}
+
+/// Listens on an address, and says which it is.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), HttpError> {
+    let failed = |cause| HttpError::Bind { address, cause };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, HttpError> {
@@ -197,6 +215,7 @@ impl HttpSettings {
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
+            metrics_listen: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             tls: None,
@@ -232,6 +251,11 @@ impl Bound {
     /// The address, with the port that was picked.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of the metrics, when they have their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(_, address)| *address)
     }
 
     /// `http`, or `https` when connections are encrypted.

@@ -114,6 +114,12 @@ pub(super) async fn post(
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
+    if !face.gateway().is_ready()
+        && let Some(Ok(Message::Request { id, .. })) =
+            messages.iter().find(|message| matches!(message, Ok(Message::Request { .. })))
+    {
+        return body::stopping(Some(id));
+    }
     for message in messages {
         let posted = match message {
             Ok(message) => older.take(face.gateway(), traced(head, message)).await,

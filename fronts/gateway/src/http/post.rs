@@ -20,12 +20,21 @@ use super::caller;
 use super::events::outs;
 use super::face::Face;
 use super::mirror::{self, Said};
+use super::pulse::Pulse;
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
-use crate::batch::{INVALID_REQUEST, PARSE_ERROR, is_batch, one};
+use crate::batch::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages, one};
 use crate::fault::MISSING_CAPABILITY;
 use crate::{Answer, Exchange, Next, Out, Revision, View};
+
+/// A message that is posted.
+#[derive(Clone, Copy)]
+pub(super) struct Post<'a> {
+    pub(super) face: &'a Face,
+    pub(super) head: &'a Parts,
+    pub(super) pulse: &'a Pulse,
+}
 
 /// A request, taken apart.
 struct Asked {
@@ -39,6 +48,8 @@ struct Asked {
 pub(super) enum NoSession {
     #[error("the header `Mcp-Session-Id` is missing")]
     Missing,
+    #[error("the header `Mcp-Session-Id` has several values; send one")]
+    Several,
     #[error("there is no such session")]
     Unknown,
     #[error("this `MCP-Protocol-Version` is not known here; known are {}", Revision::ALL.map(Revision::as_str).join(", "))]
@@ -47,12 +58,11 @@ pub(super) enum NoSession {
 
 /// Takes what a client posts.
 pub(super) async fn post(
-    face: &Face,
-    head: &Parts,
+    post: Post<'_>,
     incoming: Incoming,
-    caller: Arc<Caller>,
-    view: View,
+    (caller, view): (Arc<Caller>, View),
 ) -> Response<Body> {
+    let Post { face, head, .. } = post;
     let accepts = Accepts::of(&head.headers);
     if accepts == Accepts::Neither {
         let words = "answers are `application/json` or `text/event-stream`";
@@ -64,8 +74,8 @@ pub(super) async fn post(
     };
     if is_batch(&text) {
         return match session(face, head, &caller, &view) {
-            Ok(session) => Box::pin(batch::answer(face, head, &text, accepts, session)).await,
-            Err(missing) => missing.response(None),
+            Ok(session) => Box::pin(batch::answer(post, &text, accepts, session)).await,
+            Err(missing) => no_batch(&text, missing),
         };
     }
     let message = one(&text);
@@ -74,7 +84,7 @@ pub(super) async fn post(
     match message {
         Ok(Message::Request { id, method, params }) => {
             let asked = Asked { id, method, params };
-            request(face, head, accepts, (caller, view), asked).await
+            request(post, accepts, (caller, view), asked).await
         }
         Ok(message) => tell(face, head, &caller, &view, message),
         Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
@@ -82,12 +92,15 @@ pub(super) async fn post(
 }
 
 async fn request(
-    face: &Face,
-    head: &Parts,
+    post: Post<'_>,
     accepts: Accepts,
     (caller, view): (Arc<Caller>, View),
     mut asked: Asked,
 ) -> Response<Body> {
+    let Post { face, head, .. } = post;
+    if !face.gateway().is_ready() {
+        return body::stopping(Some(&asked.id));
+    }
     asked.params = caller::adopt(&head.headers, trace::adopt(&head.headers, asked.params));
     if let Some(said) = modern(&head.headers, &asked) {
         let made = make_modern(face, head, (caller, view), &asked, &said);
@@ -95,7 +108,7 @@ async fn request(
             Ok(client) => {
                 let Asked { id, method, params } = asked;
                 let exchange = ask(face, accepts, &client, (id, &method, params));
-                answer(face, accepts, exchange, None).await
+                answer(post, accepts, exchange, None).await
             }
             Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
         };
@@ -109,7 +122,18 @@ async fn request(
     };
     let Asked { id, method, params } = asked;
     let exchange = ask(face, accepts, session.client(), (id, &method, params));
-    answer(face, accepts, exchange, Some(session)).await
+    answer(post, accepts, exchange, Some(session)).await
+}
+
+/// Refuses a batch that belongs to no session: for its JSON, for being a batch, or for the session.
+fn no_batch(text: &Bytes, missing: NoSession) -> Response<Body> {
+    match (messages(text, None), missing) {
+        (Err(answer), NoSession::Missing) => body::json(StatusCode::BAD_REQUEST, answer),
+        (Err(answer), _) if answer.error_code() == Some(PARSE_ERROR) => {
+            body::json(StatusCode::BAD_REQUEST, answer)
+        }
+        (_, missing) => missing.response(None),
+    }
 }
 
 /// Takes a notification, or the reply to a request of ours.
@@ -121,8 +145,16 @@ fn tell(
     message: Message,
 ) -> Response<Body> {
     if says_modern(&head.headers) {
-        // Without a session there is nothing that it could be about.
-        return body::bare(StatusCode::ACCEPTED);
+        return match message {
+            // Without a session there is nothing that it could be about.
+            Message::Notification { .. } => body::bare(StatusCode::ACCEPTED),
+            // 2026-07-28 has no requests to its clients.
+            Message::Reply { .. } | Message::Request { .. } => {
+                let words = "a client of 2026-07-28 sends requests and notifications only";
+                let answer = Answer::error(None, INVALID_REQUEST, words);
+                body::json(StatusCode::BAD_REQUEST, answer)
+            }
+        };
     }
     let session = match session(face, head, caller, view) {
         Ok(session) => session,
@@ -147,6 +179,9 @@ pub(super) fn session(
 ) -> Result<Held, NoSession> {
     check_version(&head.headers)?;
     let key = head.headers.get(&SESSION).ok_or(NoSession::Missing)?;
+    if key.as_bytes().contains(&b',') {
+        return Err(NoSession::Several);
+    }
     let key = Key::parse(key.as_bytes()).ok_or(NoSession::Unknown)?;
     face.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
 }
@@ -190,6 +225,10 @@ async fn make_modern(
     }
     let party = face.gateway().stateless(caller, view);
     let client = face.gateway().modern(id, params.as_ref(), party)?;
+    if let Some(member) = said.no_text {
+        let words = format!("`{member}` must be a text");
+        return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
+    }
     mirror::check(&head.headers, method, said).map_err(mismatch)?;
     if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
         let hub = face.gateway().hub();
@@ -249,14 +288,21 @@ fn ask(
 
 /// What comes of a request: its answer, or events when something comes before it.
 async fn answer(
-    face: &Face,
+    post: Post<'_>,
     accepts: Accepts,
     mut exchange: Exchange,
     session: Option<Held>,
 ) -> Response<Body> {
     let is_modern = session.is_none();
     let first = loop {
-        let next = match exchange.next_coming().await {
+        let next = tokio::select! {
+            biased;
+            next = exchange.next_coming() => next,
+            () = post.pulse.probed() => {
+                return post.face.begun(accepts, (Vec::new(), outs(exchange)), session);
+            }
+        };
+        let next = match next {
             Some(Next::Coming(coming)) => return body::coming(*coming, session),
             Some(Next::Out(out)) => Some(out),
             None => None,
@@ -277,7 +323,7 @@ async fn answer(
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };
-    face.streamed(vec![first], outs(exchange), session)
+    post.face.streamed(vec![first], outs(exchange), session)
 }
 
 /// The status that goes with the answer to a modern request.
@@ -297,7 +343,7 @@ fn status(answer: &Answer) -> StatusCode {
 impl NoSession {
     pub(super) fn response(self, id: Option<&RequestId>) -> Response<Body> {
         let (status, code) = match self {
-            Self::Missing => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
+            Self::Missing | Self::Several => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
             Self::Unknown => (StatusCode::NOT_FOUND, -32001),
             Self::Version => (StatusCode::BAD_REQUEST, INVALID_PARAMS),
         };

@@ -5,23 +5,25 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_model::Caller;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{self, Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
-use super::Bound;
-use super::face::Face;
-use super::timed::Timed;
+use super::face::{Door, Face, Visitor};
+use super::pulse::{Busy, Pulse};
+use super::timed::{Socket, Timed};
+use super::{Bound, HttpLimits};
 use crate::Gateway;
 use crate::ending::LAST_WORDS;
 
@@ -37,31 +39,47 @@ const BUFFER: usize = 64 * 1024;
 /// How long to wait when no connection can be accepted, which is when there are no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How often it is told that connections cannot be accepted.
+const TELL_PAUSE: Duration = Duration::from_secs(5);
+
+/// Connections to the address of the metrics at the same time; more wait to be accepted.
+const METRICS_CONNECTIONS: usize = 16;
+
 /// How often old sessions are looked for, in the time that one may be idle.
 pub(super) const SWEEPS: u32 = 8;
 
-/// What the requests of a connection tell its waits.
-pub(super) struct Pulse {
-    began: Instant,
-    /// Requests so far.
-    requests: AtomicU32,
-    /// Whether a request is worked on, or its answer sent.
-    busy: AtomicBool,
-    /// When the last answer was sent, in milliseconds since the connection began.
-    rested: AtomicU64,
+/// An address, with all that its connections share.
+struct Entrance {
+    face: Arc<Face>,
+    tls: Option<TlsAcceptor>,
+    door: Door,
+    orders: watch::Sender<Order>,
+    /// Connections that could not be accepted, and when that was told.
+    failed: u64,
+    told: Option<Instant>,
 }
 
-/// A request is worked on for as long as this is there.
-pub(super) struct Busy(Arc<Pulse>);
+/// What all connections are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Close if no request is under way: there are no more descriptors for others.
+    MakeRoom,
+    /// Close once the request under way is answered.
+    Stop,
+}
 
 /// Serves until `stop`; then requests under way may end, calls that have not ended in time are told
 /// so, and who does not hear that is cut.
 pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
-    let Bound { listener, address, tls, settings } = bound;
+    let Bound { listener, address, tls, metrics, settings } = bound;
     let limits = settings.limits;
     gateway.own.store(settings.allowed_hosts.is_empty(), Ordering::Relaxed);
-    let face = Arc::new(Face::new(Arc::clone(&gateway), address, &settings));
-    let (stopping, stopped) = watch::channel(());
+    let face = Arc::new(Face::new(Arc::clone(&gateway), (address, metrics.as_ref()), &settings));
+    let mut aside = JoinSet::new();
+    if let Some((listener, _)) = metrics {
+        aside.spawn(serve_metrics(Entrance::new(&face, tls.clone(), Door::Metrics), listener));
+    }
+    let mut entrance = Entrance::new(&face, tls, Door::Clients);
     let mut connections = JoinSet::new();
     let mut sweep = time::interval(limits.idle_session / SWEEPS);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -73,7 +91,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
             biased;
             () = &mut stop => break,
             accepted = listener.accept(), if connections.len() < limits.connections => {
-                take((&face, &tls), accepted, &mut connections, stopped.clone()).await;
+                entrance.take(accepted, &mut connections).await;
             }
             Some(_) = connections.join_next() => {}
             _ = sweep.tick() => face.sweep(),
@@ -82,33 +100,8 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     }
     // Streams on which things are only told would never end by themselves.
     face.end_streams();
-    stopping.send_replace(());
-    let mut drained = pin!(gateway.drain());
-    let mut late = pin!(time::sleep(limits.drain));
-    let mut is_drained = false;
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut drained, if !is_drained => {
-                is_drained = true;
-                stopping.send_replace(());
-            }
-            () = &mut late => {
-                gateway.give_up();
-                stopping.send_replace(());
-                break;
-            }
-            // Whoever waits for a call may have to answer a question of its server.
-            accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
-                take((&face, &tls), accepted, &mut connections, stopping.subscribe()).await;
-            }
-            ended = connections.join_next(), if is_drained || !connections.is_empty() => {
-                if is_drained && ended.is_none() {
-                    break;
-                }
-            }
-        }
-    }
+    entrance.orders.send_replace(Order::Stop);
+    drain((&gateway, &limits), &listener, &mut entrance, &mut connections).await;
     drop(listener);
     let told = async { while connections.join_next().await.is_some() {} };
     if time::timeout(LAST_WORDS, told).await.is_err() {
@@ -118,38 +111,114 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     face.end();
 }
 
-/// Takes a connection in.
-async fn take(
-    (face, tls): (&Arc<Face>, &Option<TlsAcceptor>),
-    accepted: io::Result<(TcpStream, SocketAddr)>,
+/// Waits for the calls under way, and gives them up when their time is over.
+async fn drain(
+    (gateway, limits): (&Gateway, &HttpLimits),
+    listener: &TcpListener,
+    entrance: &mut Entrance,
     connections: &mut JoinSet<()>,
-    stopped: watch::Receiver<()>,
 ) {
-    match accepted {
-        Ok((stream, from)) => {
-            let caller = Arc::new(Caller::stranger(Some(from.ip())));
-            connections.spawn(welcome((Arc::clone(face), caller), stream, tls.clone(), stopped));
+    let mut drained = pin!(gateway.drain());
+    let mut late = pin!(time::sleep(limits.drain));
+    let mut is_drained = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut drained, if !is_drained => {
+                is_drained = true;
+                entrance.orders.send_replace(Order::Stop);
+            }
+            () = &mut late => {
+                gateway.give_up();
+                entrance.orders.send_replace(Order::Stop);
+                break;
+            }
+            // Whoever waits for a call may have to answer a question of its server.
+            accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
+                entrance.take(accepted, connections).await;
+            }
+            ended = connections.join_next(), if is_drained || !connections.is_empty() => {
+                if is_drained && ended.is_none() {
+                    break;
+                }
+            }
         }
-        Err(error) => {
-            tracing::warn!(%error, "cannot accept a connection");
-            time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Serves the metrics for as long as the gateway runs.
+async fn serve_metrics(mut entrance: Entrance, listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            accepted = listener.accept(), if connections.len() < METRICS_CONNECTIONS => {
+                entrance.take(accepted, &mut connections).await;
+            }
+            Some(_) = connections.join_next() => {}
         }
+    }
+}
+
+// === impl Entrance ===
+
+impl Entrance {
+    fn new(face: &Arc<Face>, tls: Option<TlsAcceptor>, door: Door) -> Self {
+        let orders = watch::Sender::new(Order::MakeRoom);
+        Self { face: Arc::clone(face), tls, door, orders, failed: 0, told: None }
+    }
+
+    /// Takes a connection in.
+    async fn take(
+        &mut self,
+        accepted: io::Result<(TcpStream, SocketAddr)>,
+        connections: &mut JoinSet<()>,
+    ) {
+        match accepted {
+            Ok((stream, from)) => {
+                let caller = Arc::new(Caller::stranger(Some(from.ip())));
+                let visitor = Visitor { caller, door: self.door, pulse: Arc::new(Pulse::new()) };
+                let face = Arc::clone(&self.face);
+                let orders = self.orders.subscribe();
+                connections.spawn(welcome(face, visitor, (stream, self.tls.clone()), orders));
+            }
+            Err(error) => self.make_room(&error).await,
+        }
+    }
+
+    /// Has idle connections closed, and waits a moment for their descriptors.
+    async fn make_room(&mut self, error: &io::Error) {
+        self.failed += 1;
+        if self.told.is_none_or(|told| told.elapsed() >= TELL_PAUSE) {
+            let failed = self.failed;
+            tracing::warn!(
+                %error, failed,
+                "cannot accept connections; idle ones are closed; raise `ulimit -n` if this lasts"
+            );
+            (self.failed, self.told) = (0, Some(Instant::now()));
+        }
+        // Once connections are told to stop, no other order may take the place of that.
+        let has_stopped = *self.orders.borrow() == Order::Stop;
+        if !has_stopped {
+            self.orders.send_replace(Order::MakeRoom);
+        }
+        time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
 /// Serves one connection, encrypted or not.
 async fn welcome(
-    (face, caller): (Arc<Face>, Arc<Caller>),
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
-    stopped: watch::Receiver<()>,
+    face: Arc<Face>,
+    visitor: Visitor,
+    (stream, tls): (TcpStream, Option<TlsAcceptor>),
+    orders: watch::Receiver<Order>,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection sends late");
     }
-    let Some(tls) = tls else { return converse(face, caller, stream, stopped).await };
+    let Some(tls) = tls else { return converse(face, visitor, stream, orders).await };
     match time::timeout(face.limits().head_wait, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(face, caller, Box::new(stream), stopped).await,
+        Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), orders).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection did not get encrypted in time"),
     }
@@ -157,18 +226,18 @@ async fn welcome(
 
 async fn converse(
     face: Arc<Face>,
-    caller: Arc<Caller>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    mut stopped: watch::Receiver<()>,
+    visitor: Visitor,
+    stream: impl Socket,
+    mut orders: watch::Receiver<Order>,
 ) {
-    let pulse = Arc::new(Pulse::new());
+    let pulse = Arc::clone(&visitor.pulse);
     let io = TokioIo::new(Timed::new(stream, Arc::clone(&pulse), face.limits()));
-    let service = service_fn(move |request| {
+    let service = service_fn(|request: Request<Incoming>| {
         // At once, and not when the future is first polled: from here on the head is read.
         let busy = Busy::new(&pulse);
-        let (face, caller) = (Arc::clone(&face), Arc::clone(&caller));
+        let (face, visitor) = (Arc::clone(&face), visitor.clone());
         async move {
-            Ok::<_, Infallible>(face.answer(request, caller).await.map(|body| body.with(busy)))
+            Ok::<_, Infallible>(face.answer(request, visitor).await.map(|body| body.with(busy)))
         }
     });
     let mut http = http1::Builder::new();
@@ -176,60 +245,20 @@ async fn converse(
     // The head has its own limit in `Timed`, which costs no timer a request.
     http.header_read_timeout(None);
     let mut connection = pin!(http.serve_connection(io, service));
-    let result = tokio::select! {
-        biased;
-        result = connection.as_mut() => result,
-        _ = stopped.changed() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let result = loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => break result,
+            _ = orders.changed() => {
+                let order = *orders.borrow_and_update();
+                if order == Order::Stop || pulse.is_resting() {
+                    connection.as_mut().graceful_shutdown();
+                    break connection.await;
+                }
+            }
         }
     };
     if let Err(error) = result {
         tracing::debug!(error = %error, "a connection ended early");
-    }
-}
-
-// === impl Pulse ===
-
-impl Pulse {
-    fn new() -> Self {
-        Self {
-            began: Instant::now(),
-            requests: AtomicU32::new(0),
-            busy: AtomicBool::new(false),
-            rested: AtomicU64::new(0),
-        }
-    }
-
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
-    }
-
-    /// Requests so far.
-    pub(super) fn requests(&self) -> u32 {
-        self.requests.load(Ordering::Relaxed)
-    }
-
-    /// When the last answer was sent.
-    pub(super) fn rested(&self) -> Instant {
-        self.began + Duration::from_millis(self.rested.load(Ordering::Relaxed))
-    }
-}
-
-// === impl Busy ===
-
-impl Busy {
-    fn new(pulse: &Arc<Pulse>) -> Self {
-        pulse.busy.store(true, Ordering::Relaxed);
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(pulse))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let rested = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.rested.store(rested, Ordering::Relaxed);
-        self.0.busy.store(false, Ordering::Relaxed);
     }
 }

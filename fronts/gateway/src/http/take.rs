@@ -2,8 +2,10 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
+use capstan_wire::Json;
 use futures::poll;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +13,7 @@ use hyper::http::StatusCode;
 use tokio::time;
 
 use super::HttpLimits;
+use crate::batch::check_depth;
 
 /// Room that a body gets before it has shown its size, in bytes.
 const ROOM: usize = 64 * 1024;
@@ -34,8 +37,8 @@ pub(super) enum Unread {
     Kind,
     #[error("the body must not be packed: `Content-Encoding` is not understood here")]
     Packed,
-    #[error("the body is too long")]
-    TooLong,
+    #[error("the body has more than {0} bytes; `gateway.limits.max_body` sets the limit")]
+    TooLong(usize),
     #[error("the body did not come in time")]
     Late,
     #[error("the body broke off")]
@@ -57,7 +60,9 @@ pub(super) async fn body(
     body: Incoming,
     limits: &HttpLimits,
 ) -> Result<Bytes, Unread> {
-    if !is_json(headers) {
+    // A body without a kind is read, to say what is wrong with it; it is never acted on.
+    let has_kind = headers.contains_key(CONTENT_TYPE);
+    if has_kind && !is_json(headers) {
         return Err(Unread::Kind);
     }
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
@@ -65,20 +70,24 @@ pub(super) async fn body(
         return Err(Unread::Packed);
     }
     if body.size_hint().lower() > u64::try_from(limits.body).unwrap_or(u64::MAX) {
-        return Err(Unread::TooLong);
+        return Err(Unread::TooLong(limits.body));
     }
     let mut read = pin!(read(body, limits.body));
     // Most bodies come with their head, and need no timer.
-    if let std::task::Poll::Ready(read) = poll!(read.as_mut()) {
-        return read;
-    }
-    time::timeout(limits.body_wait, read).await.unwrap_or(Err(Unread::Late))
+    let text = match poll!(read.as_mut()) {
+        Poll::Ready(read) => read?,
+        Poll::Pending => {
+            time::timeout(limits.body_wait, read).await.unwrap_or(Err(Unread::Late))?
+        }
+    };
+    let is_json = || Json::parse(text.clone()).is_ok() && check_depth(&text).is_ok();
+    if !has_kind && is_json() { Err(Unread::Kind) } else { Ok(text) }
 }
 
 async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
     let first = piece(&mut body).await?.unwrap_or_default();
     if first.len() > max {
-        return Err(Unread::TooLong);
+        return Err(Unread::TooLong(max));
     }
     if body.is_end_stream() {
         return Ok(first);
@@ -93,7 +102,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
     let mut next = Some(second);
     while let Some(piece_) = next {
         if whole.len().saturating_add(piece_.len()) > max {
-            return Err(Unread::TooLong);
+            return Err(Unread::TooLong(max));
         }
         whole.extend_from_slice(&piece_);
         drop(piece_);
@@ -117,7 +126,9 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Unread> {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(CONTENT_TYPE) else { return false };
-    kind == JSON || kind.to_str().is_ok_and(|kind| essence(kind).eq_ignore_ascii_case(JSON))
+    // A list of kinds has a comma, and no other parser need take the first of them.
+    let is = |kind: &str| essence(kind).eq_ignore_ascii_case(JSON) && !kind.contains(',');
+    kind == JSON || kind.to_str().is_ok_and(is)
 }
 
 /// A media type without its parameters.
@@ -131,7 +142,7 @@ impl Unread {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Kind | Self::Packed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Late => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
         }
@@ -203,6 +214,8 @@ mod tests {
             ("application/json", true),
             ("Application/Json; charset=utf-8", true),
             ("application/jsonp", false),
+            ("application/json, text/plain", false),
+            ("application/json; charset=utf-8, text/plain", false),
             ("text/plain", false),
             ("", false),
         ];

@@ -1,4 +1,4 @@
-//! A connection that ends when the other side stands still.
+//! A connection that ends when the other side stands still or is gone.
 //!
 //! Three waits are limited: for the next request, for the rest of a head that has begun, and for
 //! the other side to read what is written. A timer is set once and set again only when it fires
@@ -11,16 +11,34 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
 
 use super::HttpLimits;
-use super::serve::Pulse;
+use super::head_scan::HeadScan;
+use super::pulse::Pulse;
+
+/// How often the connection of a client that has closed its side is looked at.
+///
+/// Such a client may have closed the whole connection. Both look alike until something is sent, so
+/// that after this time the answer begins, if only with white space.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A stream that knows its socket.
+pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin {
+    /// The error by which the other side refused what it was sent, if it did.
+    fn broken(&self) -> Option<io::Error>;
+}
 
 /// A connection with limits to its waits.
 pub(super) struct Timed<S> {
     stream: S,
+    scan: HeadScan,
     pulse: Arc<Pulse>,
     limits: HttpLimits,
+    /// When to look after a client that has closed its side; `None` while it may send more.
+    closed: Option<Instant>,
     /// Since when we wait for the rest of a head that has begun; `None` when none has.
     head: Option<Instant>,
     /// The requests whose heads are read.
@@ -41,8 +59,10 @@ impl<S> Timed<S> {
     pub(super) fn new(stream: S, pulse: Arc<Pulse>, limits: &HttpLimits) -> Self {
         Self {
             stream,
+            scan: HeadScan::new(),
             pulse,
             limits: *limits,
+            closed: None,
             // Whoever connects has something to say.
             head: Some(Instant::now()),
             requests: 0,
@@ -93,17 +113,46 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: Socket> Timed<S> {
+    /// Waits for the answer to a client that has closed its side, as long as it may be there.
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // What is not whole will never be; what is answered needs nobody to wait.
+        let is_whole = self.scan.is_between_requests();
+        while let Some(look) = self.closed.filter(|_| is_whole && self.pulse.is_busy()) {
+            if let Some(error) = self.stream.broken() {
+                return Poll::Ready(Err(error));
+            }
+            ready!(self.quiet.poll(look, cx));
+            self.pulse.probe();
+            self.closed = Some(Instant::now() + LOOK);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: Socket> AsyncRead for Timed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.closed.is_some() {
+            return this.poll_closed(cx);
+        }
         let before = buffer.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
             this.heed();
-            let got_some = buffer.filled().len() > before;
+            let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+            let got_some = !fresh.is_empty();
+            this.scan.scan(fresh);
+            // In the middle of an answer that flows nothing can be sent to find out, and clients
+            // that close their side alone do it before.
+            let may_read = !this.pulse.is_flowing();
+            if !got_some && read.is_ok() && buffer.remaining() > 0 && may_read {
+                this.closed = Some(Instant::now() + LOOK);
+                return this.poll_closed(cx);
+            }
             if got_some && this.head.is_none() && !this.pulse.is_busy() {
                 this.head = Some(Instant::now());
             }
@@ -148,6 +197,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
         self.limit(shut, cx)
+    }
+}
+
+// === impl Socket ===
+
+impl Socket for TcpStream {
+    fn broken(&self) -> Option<io::Error> {
+        self.take_error().unwrap_or_else(Some)
+    }
+}
+
+impl Socket for Box<TlsStream<TcpStream>> {
+    fn broken(&self) -> Option<io::Error> {
+        self.get_ref().0.broken()
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FileType;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -20,6 +21,12 @@ pub struct Input(In);
 
 /// Our standard output.
 pub struct Output(To);
+
+/// A stream to a client.
+pub trait Outlet: AsyncWrite + Unpin {
+    /// Whether somebody may still read what is written.
+    fn is_read(&self) -> bool;
+}
 
 enum In {
     Pipe(pipe::Receiver),
@@ -141,6 +148,17 @@ impl AsyncWrite for Output {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Others may have it too; it is theirs to close.
         self.poll_flush(context)
+    }
+}
+
+impl Outlet for Output {
+    fn is_read(&self) -> bool {
+        let stdout = rustix::stdio::stdout();
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        // What cannot be asked after is written to.
+        let asked = rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let [stdout] = polled;
+        asked.is_err() || !stdout.revents().intersects(PollFlags::ERR | PollFlags::HUP)
     }
 }
 

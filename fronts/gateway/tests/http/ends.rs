@@ -6,7 +6,7 @@ use capstan_hub::Outcome;
 
 use crate::older::open;
 use crate::peer::{ask, post};
-use crate::world::{World, call, initialize};
+use crate::world::{World, call, initialize, member};
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_calls() {
@@ -72,6 +72,16 @@ async fn while_calls_end_their_questions_can_be_answered_and_nothing_new_begins(
     assert_eq!(world.ask(&ask("GET", "/sse")).await.head.status, 503);
     let new = world.ask(&post("/mcp", &call(2, "files__say")).with("Mcp-Session-Id", &id)).await;
     assert!(new.body.contains("shutting down"), "{new:?}");
+    // Holes 10.
+    assert_eq!((new.head.status, member(&new.body, "id").as_str()), (503, "2"));
+    assert_eq!(
+        (new.head.get("retry-after"), new.head.get("connection")),
+        (Some("1"), Some("close"))
+    );
+    let hello = world.ask(&post("/mcp", &initialize("2025-11-25"))).await;
+    assert_eq!(hello.head.status, 503);
+    let told = post("/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    assert_eq!(world.ask(&told.with("Mcp-Session-Id", &id)).await.head.status, 202);
     let reply = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{}}}"#;
     let taken = world.ask(&post("/mcp", reply).with("Mcp-Session-Id", &id)).await;
     assert_eq!(taken.head.status, 202);

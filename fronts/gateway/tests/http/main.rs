@@ -7,7 +7,9 @@ mod resume;
 mod world;
 
 mod guards;
+mod half_close;
 mod legacy;
+mod metrics;
 mod batches;
 mod modern;
 mod older;

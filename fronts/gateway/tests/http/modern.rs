@@ -120,6 +120,8 @@ async fn the_status_goes_with_the_error() {
         (no_meta.with("MCP-Protocol-Version", VERSION), 400, "-32602"),
         (post("/mcp", bare), 400, "-32602"),
         (say().body("{"), 400, "-32700"),
+        (request("tools/call", r#""name":7,"#), 400, "-32602"),
+        (request("tools/call", r#""name":"\ud800","#), 400, "-32602"),
         (say().body("{}"), 400, "-32600"),
         (request("tools/call", r#""name":"none","#).with("Mcp-Name", "none"), 200, "-32602"),
     ];

@@ -62,6 +62,12 @@ impl Ask {
         self
     }
 
+    /// One more header, also where there is one of that name.
+    pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// The same message, posted elsewhere.
     pub(crate) fn at(mut self, path: &str) -> Self {
         self.line = format!("POST {path} HTTP/1.1");
@@ -108,6 +114,11 @@ impl Peer {
     pub(crate) async fn new(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).await.unwrap())
     }
+
+    /// Has the connection reset when it is dropped.
+    pub(crate) fn resets(&self) {
+        self.stream.set_zero_linger().unwrap();
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
@@ -123,6 +134,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     pub(crate) async fn send(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Closes our side; the answer can still be read.
+    pub(crate) async fn half_close(&mut self) {
+        self.stream.shutdown().await.unwrap();
     }
 
     pub(crate) async fn answer(&mut self) -> Answer {

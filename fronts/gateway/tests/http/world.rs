@@ -17,7 +17,8 @@ use capstan_hub::ports::{
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Begun, Entry, Hub, Limits, Source};
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::access::Says;
+use capstan_policy::{Access, AccessTable, Pattern, Policy, Rule, ServerPolicy};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
@@ -40,6 +41,8 @@ pub(crate) const BIG: usize = 1024 * 1024;
 /// A running gateway.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
+    /// The address of the metrics, when they have their own.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) server: Arc<Files>,
     entries: Arc<watch::Sender<Vec<Entry>>>,
@@ -118,7 +121,23 @@ impl World {
         Self::watched(settings, None).await
     }
 
+    /// One whose server is out of everybody's reach.
+    pub(crate) async fn hidden(settings: HttpSettings) -> Self {
+        let table = AccessTable { default: Says::Deny, ..AccessTable::default() };
+        let name: ServerName = "files".parse().unwrap();
+        let access = Access::new(table, [(&name, name.as_str())]);
+        Self::ruled(settings, None, vec![access]).await
+    }
+
     pub(crate) async fn watched(settings: HttpSettings, tracer: Option<Arc<dyn Tracer>>) -> Self {
+        Self::ruled(settings, tracer, Vec::new()).await
+    }
+
+    async fn ruled(
+        settings: HttpSettings,
+        tracer: Option<Arc<dyn Tracer>>,
+        access: Vec<Access>,
+    ) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let server = Arc::new(Files {
             name: name.clone(),
@@ -135,6 +154,7 @@ impl World {
         policy.servers.insert(name.clone(), files);
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
         policy.permissions.global.allow = vec![all];
+        policy.access = access;
         let backend = Arc::<Files>::clone(&server) as Arc<dyn Backend>;
         let hub = Hub {
             backends: [(name, backend)].into_iter().collect(),
@@ -150,12 +170,12 @@ impl World {
             changes: Arc::default(),
         };
         let bound = bind(settings).await.unwrap();
-        let address = bound.address();
+        let (address, metrics) = (bound.address(), bound.metrics_address());
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
         let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
         let ended = tokio::spawn(serve(Arc::clone(&gateway), bound, stopped));
-        Self { address, gateway, server, entries, stop: Some(stop), ended }
+        Self { address, metrics, gateway, server, entries, stop: Some(stop), ended }
     }
 
     /// Has the next call of `big` answer as it comes.

@@ -1,0 +1,115 @@
+//! The state of a connection that its requests, its answers and its reader share.
+//!
+//! All of them run in the task of the connection, one after the other, so that a flag is seen by the
+//! others the next time that they are polled, and none of them has to be woken.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What the requests of a connection tell its waits.
+pub(super) struct Pulse {
+    began: Instant,
+    /// Requests so far.
+    requests: AtomicU32,
+    /// Whether a request is worked on, or its answer sent.
+    busy: AtomicBool,
+    /// Whether its answer is sent on while it comes.
+    flowing: AtomicBool,
+    /// Whether something is to be sent, to find out whether the client is still there.
+    probe: AtomicBool,
+    /// When the last answer was sent, in milliseconds since the connection began.
+    rested: AtomicU64,
+}
+
+/// A request is worked on for as long as this is there.
+pub(super) struct Busy(Arc<Pulse>);
+
+// === impl Pulse ===
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            requests: AtomicU32::new(0),
+            busy: AtomicBool::new(false),
+            flowing: AtomicBool::new(false),
+            probe: AtomicBool::new(false),
+            rested: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection is only kept for further requests.
+    pub(super) fn is_resting(&self) -> bool {
+        !self.is_busy() && self.requests() > 0
+    }
+
+    /// Whether an answer is sent on while it comes, so that nothing can be put in between.
+    pub(super) fn is_flowing(&self) -> bool {
+        self.is_busy() && self.flowing.load(Ordering::Relaxed)
+    }
+
+    /// Asks for something to be sent.
+    pub(super) fn probe(&self) {
+        self.probe.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something is to be sent; true once for each [`Self::probe`].
+    pub(super) fn take_probe(&self) -> bool {
+        self.probe.load(Ordering::Relaxed) && self.probe.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits until something is to be sent.
+    pub(super) async fn probed(&self) {
+        poll_fn(|_| if self.take_probe() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Requests so far.
+    pub(super) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// When the last answer was sent.
+    pub(super) fn rested(&self) -> Instant {
+        self.began + Duration::from_millis(self.rested.load(Ordering::Relaxed))
+    }
+}
+
+// === impl Busy ===
+
+impl Busy {
+    /// Begins a request.
+    pub(super) fn new(pulse: &Arc<Pulse>) -> Self {
+        pulse.busy.store(true, Ordering::Relaxed);
+        pulse.flowing.store(false, Ordering::Relaxed);
+        pulse.probe.store(false, Ordering::Relaxed);
+        pulse.requests.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(pulse))
+    }
+
+    /// Notes that the answer is sent on while it comes.
+    pub(super) fn flows(&self) {
+        self.0.flowing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something is to be sent, to find out whether the client is still there.
+    pub(super) fn take_probe(&self) -> bool {
+        self.0.take_probe()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let rested = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.rested.store(rested, Ordering::Relaxed);
+        self.0.busy.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,125 @@
+//! Clients that close their side and wait, and clients that are gone (Holes 12).
+
+use std::time::Duration;
+
+use crate::peer::{Ask, ask, post};
+use crate::world::{World, call, member};
+
+async fn legacy(world: &World, tool: &str) -> Ask {
+    let id = world.session("2025-11-25").await;
+    post("/mcp", &call(1, tool)).with("Mcp-Session-Id", &id)
+}
+
+fn modern(tool: &str) -> Ask {
+    let version = "2026-07-28";
+    let prefix = "io.modelcontextprotocol";
+    let meta = format!(
+        r#""_meta":{{"progressToken":"t","{prefix}/protocolVersion":"{version}","{prefix}/clientCapabilities":{{}}}}"#
+    );
+    let params = format!(r#"{{"name":"{tool}","arguments":{{}},{meta}}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    let ask = post("/mcp", &body).with("MCP-Protocol-Version", version);
+    ask.with("Mcp-Method", "tools/call").with("Mcp-Name", tool)
+}
+
+#[tokio::test]
+async fn an_answer_that_is_there_at_once_comes_as_always() {
+    let world = World::new().await;
+    for ask in [legacy(&world, "files__say").await, modern("files__say"), ask("GET", "/health")] {
+        let mut peer = world.peer().await;
+        peer.send(&ask.text()).await;
+        peer.half_close().await;
+        let answer = peer.answer().await;
+        assert_eq!(answer.head.status, 200, "{answer:?}");
+        assert!(answer.head.get("content-length").is_some());
+        assert!(peer.is_closed().await);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_long_comes_in_the_form_that_the_client_accepts() {
+    let world = World::new().await;
+    for (accept, kind) in [
+        ("application/json, text/event-stream", "text/event-stream"),
+        ("text/event-stream", "text/event-stream"),
+        ("application/json", "application/json"),
+    ] {
+        for ask in [legacy(&world, "files__wait").await, modern("files__wait")] {
+            let mut peer = world.peer().await;
+            peer.send(&ask.with("Accept", accept).text()).await;
+            peer.half_close().await;
+            world.server.waits(1).await;
+            // The head comes before the answer, to find out whether the client is there.
+            let head = peer.head().await;
+            assert_eq!((head.status, head.get("content-type")), (200, Some(kind)));
+            world.server.go();
+            let answer = if kind == "application/json" {
+                let mut body = Vec::new();
+                while let Some(chunk) = peer.chunk().await {
+                    body.extend(chunk);
+                }
+                String::from_utf8(body).unwrap()
+            } else {
+                peer.event().await.unwrap()
+            };
+            let json = answer.split_once("data: ").map_or(answer.as_str(), |(_, json)| json);
+            assert_eq!(member(json.trim(), "id"), "1");
+            assert!(json.contains("wait done"), "{answer}");
+            world.server.waits(0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_for_a_client_that_closes_its_side() {
+    let world = World::new().await;
+    for ask in [legacy(&world, "files__slow").await, modern("files__slow")] {
+        let mut peer = world.peer().await;
+        peer.send(&ask.text()).await;
+        assert!(peer.event_after_head().await.contains("notifications/progress"));
+        peer.half_close().await;
+        world.server.waits(1).await;
+        // It is looked after in the meantime.
+        assert_eq!(peer.chunk().await.as_deref(), Some(&b":\n\n"[..]));
+        world.server.go();
+        assert!(peer.event().await.unwrap().contains("slow done"));
+        world.server.waits(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_closes_or_resets_its_connection_cancels_its_call() {
+    let world = World::limited(|limits| limits.resume = Duration::from_millis(50)).await;
+    for accept in ["application/json, text/event-stream", "application/json"] {
+        for resets in [true, false] {
+            for ask in [legacy(&world, "files__wait").await, modern("files__wait")] {
+                let mut peer = world.peer().await;
+                peer.send(&ask.with("Accept", accept).text()).await;
+                world.server.waits(1).await;
+                if resets {
+                    peer.resets();
+                }
+                drop(peer);
+                world.server.waits(0).await;
+            }
+        }
+    }
+    // Also when it had only closed its side before.
+    let mut peer = world.peer().await;
+    peer.send(&modern("files__wait").text()).await;
+    peer.half_close().await;
+    world.server.waits(1).await;
+    peer.head().await;
+    peer.resets();
+    drop(peer);
+    world.server.waits(0).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_whole_is_not_waited_for() {
+    let world = World::new().await;
+    let mut peer = world.peer().await;
+    peer.send(&post("/mcp", "{}").with("Content-Length", "10").text()).await;
+    peer.half_close().await;
+    assert_eq!(peer.answer().await.head.status, 400);
+}
