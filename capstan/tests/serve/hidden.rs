@@ -10,7 +10,7 @@ use crate::stage::{ALL, Gateway, fixture, http, modern, tool_names, with};
 fn hidden() -> [(String, &'static str); 4] {
     let tool = |name: &str, schema: Value| json!({ "name": name, "inputSchema": schema });
     let part = |schema: Value| json!({ "type": "object", "properties": { "a": schema } });
-    let branches = vec![true; 10_000];
+    let branches = vec![json!({}); 10_000];
     [
         (tool("web", part(json!({ "$ref": "http://127.0.0.1:1/a" }))), "refers to"),
         (tool("file", part(json!({ "$ref": "file:///etc/passwd" }))), "refers to"),

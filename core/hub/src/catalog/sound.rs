@@ -15,7 +15,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Number, Value};
 
 /// Most objects and lists in a schema that is recognised from its text alone. So few are neither
-/// nested too deeply nor too many schemas for one value.
+/// nested too deeply nor too many schemas for one value; `true` and `false` do not count there.
 const FEW: usize = 60;
 
 /// A schema of which every member is recognised, by where it stands.
@@ -142,7 +142,9 @@ impl<'de> Visitor<'de> for Schema {
         while let Some(keyword) = map.next_key()? {
             match keyword {
                 Keyword::Draft if self == Self::Part => return Err(A::Error::custom("a draft")),
-                Keyword::Draft => drop(map.next_value::<Draft>()?),
+                Keyword::Draft => {
+                    map.next_value::<Draft>()?;
+                }
                 Keyword::Type => {
                     if map.next_value::<Type>()? != Type::Object && self == Self::OfArguments {
                         return Err(A::Error::custom("no object"));
@@ -153,7 +155,9 @@ impl<'de> Visitor<'de> for Schema {
                 }
                 Keyword::Default | Keyword::Const => map.next_value_seed(Plain::Any)?,
                 Keyword::Enum | Keyword::Examples => map.next_value_seed(Plain::List)?,
-                Keyword::Minimum | Keyword::Maximum => drop(map.next_value::<Number>()?),
+                Keyword::Minimum | Keyword::Maximum => {
+                    map.next_value::<Number>()?;
+                }
                 Keyword::MinLength | Keyword::MaxLength | Keyword::MinItems | Keyword::MaxItems => {
                     map.next_value::<u64>()?;
                 }
