@@ -13,7 +13,7 @@ use capstan_policy::{Access, AccessTable, Glob, Pattern, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
-use crate::world::{LIMIT, Server, World, items, member};
+use crate::world::{LIMIT, Server, World, allowing, items, member};
 
 const SUBSCRIBE: &str = r#"{"uri":"x:1"}"#;
 
@@ -71,10 +71,10 @@ async fn errands_obey_rates_and_quota() {
 async fn errands_are_decided_on_with_their_arguments() {
     let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {
         move |hub: &mut Hub| {
-            let mut policy = (*hub.policy).clone();
+            let mut policy = allowing(hub.backends.keys());
             (policy.permissions.global.deny, policy.permissions.global.ask) =
                 (rules(deny), rules(ask));
-            hub.policy = Arc::new(policy);
+            hub.policy = Arc::new(policy.compile());
         }
     };
     let (subscribe, complete) = ("resources/subscribe", "completion/complete");
@@ -100,7 +100,7 @@ fn with_role(hub: &mut Hub) {
 
 /// The role `reader` may use the servers of these names, and no others.
 pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
-    let mut policy = (*hub.policy).clone();
+    let mut policy = allowing(hub.backends.keys());
     let names: Vec<ServerName> = policy.servers.keys().cloned().collect();
     let grant = Grant {
         servers: vec![Glob::stars(servers)],
@@ -113,7 +113,7 @@ pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
     let roles = vec![("reader".to_owned(), vec![grant])];
     let table = AccessTable { default: Says::Deny, roles, ..AccessTable::default() };
     policy.access = vec![Access::new(table, names.iter().map(|name| (name, name.as_str())))];
-    hub.policy = Arc::new(policy);
+    hub.policy = Arc::new(policy.compile());
 }
 
 /// A server with one more tool each time that it is asked.
