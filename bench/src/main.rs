@@ -1,4 +1,4 @@
-//! Measurements of the release build: `./dev/bench NAME [--json]`.
+//! Measurements of the build that ships: `./dev/bench NAME [--json]`.
 //!
 //! Times depend on the machine, so whatever has a goal is a ratio of two things measured side by
 //! side in one run; such a goal that is missed is reported, and never makes the run fail. Counts of

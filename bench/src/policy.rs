@@ -14,7 +14,8 @@ use anyhow::Context;
 use capstan_model::{Caller, Effect, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::access::{AccessTo, Grant, Says};
 use capstan_policy::{
-    Access, AccessTable, Arguments, Asked, DefaultRule, Glob, Pattern, Policy, Rule, ServerPolicy,
+    Access, AccessTable, Arguments, Asked, DefaultRule, Glob, Pattern, Policy, PolicySource, Rule,
+    ServerPolicy,
 };
 use capstan_wire::Json;
 use jiff::Timestamp;
@@ -159,7 +160,7 @@ struct Scene {
 impl Scene {
     fn new(rules: usize, roles: usize, tools: usize) -> anyhow::Result<Self> {
         let servers = (tools / PER_SERVER).max(1);
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         for number in 0..servers {
             let name: ServerName = format!("server{number}").parse()?;
             let display = name.to_string();
@@ -183,7 +184,7 @@ impl Scene {
         let known = policy.servers.iter().map(|(name, it)| (name, it.display.as_str()));
         policy.access = vec![Access::new(table, known)];
         Ok(Self {
-            policy,
+            policy: policy.compile(),
             caller: Caller::remote("someone", names),
             id: ItemId { server: "server0".parse()?, item: "find_what_is_wanted".to_owned() },
             arguments: Json::parse(r#"{"path":"/srv/data/report.txt","depth":3}"#.to_owned())?,

@@ -179,12 +179,14 @@ impl Gateway {
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
     }
 
-    /// Its resident memory, in MiB.
+    /// Its private memory (`RssAnon` + `RssShmem`), in MiB.
     fn memory(&self) -> anyhow::Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib: f64 = line.unwrap_or_default().trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kib / 1024.0)
+        let kib = |name: &str| -> anyhow::Result<f64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            Ok(line.unwrap_or_default().trim().trim_end_matches("kB").trim().parse()?)
+        };
+        Ok((kib("RssAnon:")? + kib("RssShmem:")?) / 1024.0)
     }
 }
 

@@ -13,7 +13,7 @@ use capstan_model::{ItemId, ServerName};
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
 use capstan_policy::{
-    Access, BadPattern, OrderedRule, Policy, Reach, Rule, RuleList, ServerPolicy,
+    Access, BadPattern, OrderedRule, Policy, PolicySource, Reach, Rule, RuleList, ServerPolicy,
 };
 
 /// How long servers may take to say what they have before nothing is told of rules that may mean it.
@@ -48,7 +48,7 @@ pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
 /// # Errors
 /// The first pattern of a server that cannot be read, with that server.
 pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
-    let mut policy = Policy::default();
+    let mut policy = PolicySource::default();
     policy.tools = rules(config, &config.tools.policy, "tools.policy");
     policy.permissions.global = rules(config, &config.permissions.rules, "permissions");
     policy.access = access(config);
@@ -65,7 +65,7 @@ pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
         let server = of_server(entry, server).map_err(|error| (name.clone(), error))?;
         policy.servers.insert(name.clone(), server);
     }
-    Ok(policy)
+    Ok(policy.compile())
 }
 
 fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPattern> {

@@ -83,8 +83,13 @@ impl Gateway {
     /// The next line on its stdout, which must be a message.
     #[track_caller]
     pub(crate) fn hear(&self) -> Value {
-        let line = self.stdout.recv_timeout(LIMIT).unwrap();
-        serde_json::from_str(&line).unwrap()
+        serde_json::from_str(&self.hear_line()).unwrap()
+    }
+
+    /// The next line on its stdout.
+    #[track_caller]
+    pub(crate) fn hear_line(&self) -> String {
+        self.stdout.recv_timeout(LIMIT).unwrap()
     }
 
     /// Everything else on its stdout, until it ends.

@@ -7,6 +7,7 @@ use capstan_model::{ServerName, Verdict};
 use capstan_policy::Glob;
 use capstan_policy::access::Grant;
 use capstan_policy::pattern::PatternSubject;
+use capstan_policy::rules::{Engine, ORDER, RuleGroup, Scope};
 use jiff::Timestamp;
 
 use crate::config::Config;
@@ -60,31 +61,34 @@ pub fn idle_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
     problems
 }
 
-/// Every rule, in the order in which they are looked at.
+/// Every rule, in the order in which they are consulted.
 fn standing(config: &Config) -> Vec<Standing<'_>> {
-    use Verdict::{Allow, Ask, Deny};
-    let (global, policy) = (&config.permissions.rules, &config.tools.policy);
     let mut all = Vec::new();
-    for verdict in [Deny, Ask, Allow] {
-        all.extend(of_list("tools.policy", policy, verdict, None));
-    }
-    all.extend(of_list("permissions", global, Deny, None));
-    for entry in config.servers.values() {
-        let Ok(server) = &entry.status else { continue };
-        let path = format!("servers.{}.permissions", entry.name);
-        for verdict in [Deny, Ask, Allow] {
-            all.extend(of_list(&path, &server.permissions, verdict, Some(&entry.name)));
+    for RuleGroup { engine, scope, verdict } in ORDER {
+        match (engine, scope, verdict) {
+            (Engine::ToolPolicy, _, Some(verdict)) => {
+                all.extend(of_list("tools.policy", &config.tools.policy, verdict, None));
+            }
+            (Engine::Permissions, Scope::AllServers, Some(verdict)) => {
+                all.extend(of_list("permissions", &config.permissions.rules, verdict, None));
+            }
+            (Engine::Permissions, Scope::OneServer, Some(verdict)) => {
+                for entry in config.servers.values() {
+                    let Ok(server) = &entry.status else { continue };
+                    let path = format!("servers.{}.permissions", entry.name);
+                    all.extend(of_list(&path, &server.permissions, verdict, Some(&entry.name)));
+                }
+            }
+            (_, _, None) | (Engine::Authorization, ..) => {
+                all.extend(config.tools.authorization.iter().map(|ordered| Standing {
+                    rule: &ordered.rule,
+                    list: format!("tools.authorization.rules[{}]", ordered.number),
+                    verdict: ordered.verdict,
+                    server: None,
+                }));
+            }
         }
     }
-    for verdict in [Ask, Allow] {
-        all.extend(of_list("permissions", global, verdict, None));
-    }
-    all.extend(config.tools.authorization.iter().map(|ordered| Standing {
-        rule: &ordered.rule,
-        list: format!("tools.authorization.rules[{}]", ordered.number),
-        verdict: ordered.verdict,
-        server: None,
-    }));
     all
 }
 

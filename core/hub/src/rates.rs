@@ -169,7 +169,7 @@ impl Rate {
         if call.target.kind != Kind::Tool {
             return false;
         }
-        let server = hub.policy.servers.get(&id.server);
+        let server = hub.policy.servers().get(&id.server);
         let display = server.map_or(id.server.as_str(), |server| server.display.as_str());
         let (mut names, arguments) = (spellings(id, display), call.arguments());
         let new = hub.policy.new_name(id);

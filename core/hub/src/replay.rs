@@ -107,7 +107,7 @@ impl Past {
 
     /// What these rules say of it.
     pub fn judge(&self, policy: &Policy, now: Timestamp) -> Judged {
-        if !policy.servers.contains_key(&self.told.id.server) {
+        if !policy.servers().contains_key(&self.told.id.server) {
             return Judged::Unknown(Reason::NoServer);
         }
         let Explained { ruling, by_arguments, .. } = self.told.clone().explain(policy, now);

@@ -128,7 +128,7 @@ impl Door {
 ///
 /// A server is known by its slug and by the name that the operator gave it; slugs come first.
 pub fn id_among(policy: &Policy, kind: Kind, name: &str) -> Option<ItemId> {
-    let by_slug = ItemId::resolve(name, policy.servers.keys());
+    let by_slug = ItemId::resolve(name, policy.servers().keys());
     let id = by_slug.or_else(|| id_by_display(policy, name, &|_| true));
     id.map(|id| if kind == Kind::Tool { policy.own_name(id) } else { id })
 }
@@ -146,6 +146,6 @@ pub(crate) fn id_by_display(
         let named = !server.display.is_empty() && !item.is_empty();
         (named && known(slug)).then(|| (server.display.len(), slug.clone(), item.to_owned()))
     };
-    let (_, server, item) = policy.servers.iter().filter_map(fits).max()?;
+    let (_, server, item) = policy.servers().iter().filter_map(fits).max()?;
     Some(ItemId { server, item })
 }

@@ -15,7 +15,7 @@ use capstan_model::{
 };
 use capstan_policy::access::{AccessTo, Grant, Says, Strictness};
 use capstan_policy::effect::EffectRules;
-use capstan_policy::{Access, AccessTable, Glob, Policy, ServerPolicy};
+use capstan_policy::{Access, AccessTable, Glob, PolicySource, ServerPolicy};
 use futures::FutureExt;
 use futures::future::ready;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn denying(grant: Grant) -> Grant {
 }
 
 /// Two servers of which everything is allowed but for access, and roles with these grants.
-fn with_roles(roles: Vec<(&str, Vec<Grant>)>) -> Policy {
+fn with_roles(roles: Vec<(&str, Vec<Grant>)>) -> PolicySource {
     let mut policy = policy(&[], &[], &["*"]);
     let servers: Vec<ServerName> = ["files", "mail"].map(|name| name.parse().unwrap()).into();
     for server in &servers {
@@ -59,7 +59,7 @@ fn with_roles(roles: Vec<(&str, Vec<Grant>)>) -> Policy {
     policy
 }
 
-fn world(policy: Policy) -> World {
+fn world(policy: PolicySource) -> World {
     World::new(vec![Server::new("files", ITEMS), Server::new("mail", ITEMS)], policy)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use capstan_hub::ports::{Elicitation, Notice, Operator, Reply, Want};
 use capstan_hub::{Answer, Call, Limits, Outcome};
 use capstan_model::{Caller, Front, Target, Trust};
-use capstan_policy::Policy;
+use capstan_policy::PolicySource;
 use capstan_policy::exposure::Exposure;
 use futures::FutureExt;
 use futures::future::{join, join_all, pending, ready};
@@ -65,7 +65,7 @@ fn call() -> Call {
 }
 
 /// Lets the server ask one question under these rules; gives its reply and what was shown.
-async fn asked_under(policy: Policy) -> (Reply, Vec<String>) {
+async fn asked_under(policy: PolicySource) -> (Reply, Vec<String>) {
     let (server, replies) = asking(1);
     let world = World::new(vec![server], policy);
     let person = Arc::new(accepting());

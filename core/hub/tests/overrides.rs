@@ -11,7 +11,7 @@ use capstan_hub::catalog::{Alphabet, Catalog, Gathered, Names, Override, Overrid
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Keep};
 use capstan_model::{CallError, Caller, Effect, ErrorCode, Front, ItemId, Kind, Naming, Target};
-use capstan_policy::{Policy, ServerPolicy};
+use capstan_policy::{PolicySource, ServerPolicy};
 use futures::FutureExt;
 use futures::future::ready;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn usual() -> Override {
 
 fn world(
     overrides: Vec<(&str, Override)>,
-    policy: Policy,
+    policy: PolicySource,
 ) -> (World, Arc<std::sync::Mutex<Vec<String>>>) {
     let server = server();
     let requests = Arc::clone(&server.requests);
@@ -71,7 +71,7 @@ fn world(
 }
 
 /// A policy that knows of the new name too.
-fn with_new_name(deny: &[&str], ask: &[&str], allow: &[&str]) -> Policy {
+fn with_new_name(deny: &[&str], ask: &[&str], allow: &[&str]) -> PolicySource {
     let mut policy = policy(deny, ask, allow);
     let new_names = [("delete_all".to_owned(), "things".to_owned())].into();
     let files = ServerPolicy { new_names, ..ServerPolicy::default() };

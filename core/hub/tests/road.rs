@@ -25,7 +25,7 @@ use capstan_hub::{Answer, Call, Entry, Ground, Keep, Limits};
 use capstan_model::{
     CallError, Caller, Effect, ErrorCode, Front, Kind, ServerName, Target, Verdict,
 };
-use capstan_policy::Policy;
+use capstan_policy::PolicySource;
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
 use capstan_wire::Json;
@@ -84,7 +84,7 @@ fn files() -> Server {
     Server::new("files", &["read", "write", "drop", "secret_key"])
 }
 
-fn scene_policy() -> Policy {
+fn scene_policy() -> PolicySource {
     let own = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut policy = policy(&["drop"], &["write"], &["read", "secret_key"]);
     let files = policy.servers.get_mut(&server()).unwrap();

@@ -2,7 +2,6 @@
 //! strictest wins.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use capstan_model::{
     Binding, By, Caller, Effect, ItemId, Kind, Ruling, ServerName, Trust, Verdict,
@@ -12,28 +11,35 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::{Access, Wanted};
+use crate::combine::{Tie, tighten};
 use crate::effect::{Classified, EffectRules};
 use crate::exposure::{Exposure, Offered};
-use crate::index::{Lazy, Said};
 use crate::pattern::{Arguments, spellings};
-use crate::permission::{DefaultRule, OrderedRule, Permissions, Question, RuleList};
+use crate::rules::{
+    DefaultRule, Look, OrderedRule, Permissions, Question, Rule, RuleList, RuleTable, Votes,
+};
 
-/// Every rule of the configuration that speaks of calls.
+/// Every rule of the configuration over calls, as it is written.
 #[derive(Clone, Debug, Default)]
-pub struct Policy {
-    /// What is said of each server.
+pub struct PolicySource {
+    /// The settings of each server.
     pub servers: HashMap<ServerName, ServerPolicy>,
-    /// Who of many callers may do what. Of several tables each has to agree.
+    /// The access tables. Each of several has to agree.
     pub access: Vec<Access>,
     /// The `[tools.policy]` lists.
     pub tools: RuleList,
-    /// The `[tools.authorization]` rules, which come behind those lists. The first that speaks
-    /// decides.
+    /// The `[tools.authorization]` rules. The first that matches decides.
     pub authorization: Vec<OrderedRule>,
     /// The permission rules.
     pub permissions: Permissions,
-    /// Finds rules when there are many. Nothing above may change once something was decided.
-    pub(crate) index: Lazy,
+}
+
+/// Every rule of the configuration over calls, compiled. It does not change any more.
+#[derive(Debug, Default)]
+pub struct Policy {
+    pub(crate) servers: HashMap<ServerName, ServerPolicy>,
+    access: Vec<Access>,
+    pub(crate) rules: RuleTable,
 }
 
 /// What the configuration says of one server's tools.
@@ -81,53 +87,65 @@ pub struct Step {
     pub verdict: Option<Verdict>,
 }
 
-/// Is told of every rule looked at: its engine, the rule, and its verdict when it matched.
-type Look<'a> = &'a mut dyn FnMut(&'static str, &dyn fmt::Display, Option<Verdict>);
+// === impl PolicySource ===
+
+impl PolicySource {
+    /// Compiles the rules into one table.
+    pub fn compile(self) -> Policy {
+        let Self { servers, access, tools, authorization, permissions } = self;
+        Policy { servers, access, rules: RuleTable::new(tools, authorization, permissions) }
+    }
+}
 
 // === impl Policy ===
 
 impl Policy {
-    /// Decides on a call.
+    /// Decides on a call. [`crate::combine`] has the order of the engines.
     pub fn decide(&self, asked: &Asked<'_>) -> Ruling {
-        self.or_by_new_name(asked, self.by_own_name(asked))
-    }
-
-    fn by_own_name(&self, asked: &Asked<'_>) -> Ruling {
         let names = self.names(asked.id);
         let refused = self.exposure(asked, &names, &mut |_, _, _| {});
-        if let Some(ruling) = refused.or_else(|| self.refused_by_access(asked, &names)) {
-            return ruling;
-        }
-        let question = asked.question(&names);
-        let said = match self.index.of(self) {
-            Some(index) => index.rule_on(self, &question, asked.fallback),
-            None => self.look_at_each(&question, asked.fallback, &mut |_, _, _| {}),
-        };
-        said.strictest()
+        let refused = refused.or_else(|| {
+            let wanted = asked.wanted(&names);
+            self.tables_for(asked.caller).iter().find_map(|access| access.refusal(&wanted))
+        });
+        let by_own_name = refused.unwrap_or_else(|| {
+            self.rules.decide(&asked.question(&names), asked.fallback).strictest()
+        });
+        self.tightened_by_new_name(asked, by_own_name)
+    }
+
+    /// The settings of each server.
+    pub fn servers(&self) -> &HashMap<ServerName, ServerPolicy> {
+        &self.servers
+    }
+
+    /// Every rule over calls, in no particular order.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.rules()
     }
 
     /// Whether access rules bind this caller, so that what is decided depends on who asks.
     pub fn binds(&self, caller: &Caller) -> bool {
-        match caller.binding {
-            Binding::Free => false,
-            Binding::Access => !self.access.is_empty(),
-        }
+        !self.tables_for(caller).is_empty()
     }
 
     /// The refusal of whatever a server has, where access rules let this caller do nothing with it.
     pub fn out_of_reach(&self, caller: &Caller, server: &ServerName) -> Option<Ruling> {
-        if !self.binds(caller) {
-            return None;
+        self.tables_for(caller).iter().find_map(|access| access.out_of_reach(caller, server))
+    }
+
+    /// The access tables that bind a caller.
+    pub(crate) fn tables_for(&self, caller: &Caller) -> &[Access] {
+        match caller.binding {
+            Binding::Free => &[],
+            Binding::Access => &self.access,
         }
-        self.access.iter().find_map(|access| access.out_of_reach(caller, server))
     }
 
     /// Whether what is decided on an item once holds for ever, whatever the arguments, as long as
     /// access rules do not bind the caller.
     pub fn is_steady(&self) -> bool {
-        self.tools.is_steady()
-            && self.permissions.is_steady()
-            && self.authorization.iter().all(|ordered| ordered.rule.is_steady())
+        self.rules.is_steady()
     }
 
     /// Decides on a call and lists every rule that was looked at, in order.
@@ -136,7 +154,7 @@ impl Policy {
         let ruling = self.walk(asked, &mut |engine, rule, verdict| {
             steps.push(Step { engine, rule: rule.to_string(), verdict });
         });
-        let strictest = self.or_by_new_name(asked, ruling.clone());
+        let strictest = self.tightened_by_new_name(asked, ruling.clone());
         if strictest != ruling {
             let Ruling { verdict, rule, .. } = strictest.clone();
             steps.push(Step { engine: "permissions", rule, verdict: Some(verdict) });
@@ -168,7 +186,7 @@ impl Policy {
 
     /// What the rules say of a server's questions to the operator; `None` when they are silent.
     pub fn rule_on_elicitation(&self, server: &ServerName, now: Timestamp) -> Option<Ruling> {
-        self.permissions.rule_on_elicitation(server, self.display_of(server), now)
+        self.rules.rule_on_elicitation(server, self.display_of(server), now)
     }
 
     /// The name that the operator gave a server.
@@ -195,45 +213,16 @@ impl Policy {
         if let Some(ruling) = refused.or_else(|| self.access(asked, &names, look)) {
             return ruling;
         }
-        self.look_at_each(&asked.question(&names), asked.fallback, look).strictest()
-    }
-
-    /// What tool policy, authorization and permissions say of an item that has these names.
-    pub(crate) fn question_by(&self, asked: &Asked<'_>, names: &[String]) -> Ruling {
-        let question = Question { names, ..asked.question(&[]) };
-        self.look_at_each(&question, asked.fallback, &mut |_, _, _| {}).strictest()
-    }
-
-    /// What tool policy and authorization say, and what permissions do.
-    fn look_at_each(&self, question: &Question<'_>, fallback: DefaultRule, look: Look<'_>) -> Said {
-        let by_policy =
-            self.tools.rule_on(question, &mut |rule, said| look("tool_policy", rule, said));
-        let by_tools = by_policy.or_else(|| {
-            OrderedRule::first(&self.authorization, question, &mut |rule, said| {
-                look("authorization", rule, said);
-            })
-        });
-        let by_permissions = self.permissions.rule_on(question, fallback, &mut |rule, said| {
-            look("permissions", rule, said);
-        });
-        Said { by_tools, by_permissions }
+        self.rules.explain(&asked.question(&names), asked.fallback, look).strictest()
     }
 
     /// Access: it either refuses or says nothing.
     fn access(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
-        let tables = if self.binds(asked.caller) { self.access.as_slice() } else { &[] };
         let wanted = asked.wanted(names);
-        tables.iter().find_map(|access| {
+        self.tables_for(asked.caller).iter().find_map(|access| {
             let ruling = access.rule_on(&wanted, &mut |rule, said| look("access", rule, said));
             (ruling.verdict == Verdict::Deny).then_some(ruling)
         })
-    }
-
-    /// The same without looking at each grant.
-    fn refused_by_access(&self, asked: &Asked<'_>, names: &[String]) -> Option<Ruling> {
-        let tables = if self.binds(asked.caller) { self.access.as_slice() } else { &[] };
-        let wanted = asked.wanted(names);
-        tables.iter().find_map(|access| access.refusal(&wanted))
     }
 
     /// Exposure and trust: they either refuse or say nothing.
@@ -265,12 +254,12 @@ impl Policy {
 // === impl Asked ===
 
 impl<'a> Asked<'a> {
-    fn wanted(&self, names: &'a [String]) -> Wanted<'a> {
+    pub(crate) fn wanted(&self, names: &'a [String]) -> Wanted<'a> {
         let Self { caller, id, kind, effect, .. } = *self;
         Wanted { caller, id, kind, effect, names }
     }
 
-    fn question(&self, names: &'a [String]) -> Question<'a> {
+    pub(crate) fn question(&self, names: &'a [String]) -> Question<'a> {
         Question {
             server: &self.id.server,
             names,
@@ -281,21 +270,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-// === impl Said ===
+// === impl Votes ===
 
-impl Said {
-    fn strictest(self) -> Ruling {
-        let Self { by_tools, by_permissions } = self;
-        match by_tools {
-            Some(ruling) if ruling.verdict > by_permissions.verdict => ruling,
-            // What a rule asks, no remembered yes may answer; so it does not hide behind a default.
-            Some(ruling)
-                if ruling.verdict == by_permissions.verdict && by_permissions.by == By::Default =>
-            {
-                ruling
-            }
-            Some(_) | None => by_permissions,
-        }
+impl Votes {
+    pub(crate) fn strictest(self) -> Ruling {
+        tighten(self.by_permissions, self.by_tools, Tie::KeepsRule)
     }
 }
 

@@ -6,21 +6,21 @@ use proptest::prelude::*;
 use super::*;
 use crate::access::{AccessTable, Says};
 use crate::pattern::Pattern;
-use crate::permission::{Rule, RuleEffect};
+use crate::rules::{Rule, RuleEffect};
 
 fn rules(place: &str, patterns: &[&str]) -> Vec<Rule> {
     let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), place);
     patterns.iter().map(rule).collect()
 }
 
-fn policy() -> Policy {
+fn policy() -> PolicySource {
     let hide = ["secret_*".to_owned()];
     let server = ServerPolicy {
         display: "Files".to_owned(),
         exposure: Exposure::new(None, &hide).unwrap(),
         ..ServerPolicy::default()
     };
-    let mut policy = Policy::default();
+    let mut policy = PolicySource::default();
     policy.servers.insert("files".parse().unwrap(), server);
     policy.tools.deny = rules("tools.policy.deny", &["files__drop"]);
     policy.tools.ask = rules("tools.policy.ask", &["files__move"]);
@@ -33,7 +33,7 @@ fn explain(tool: &str) -> (Ruling, Vec<Step>) {
     explain_under(&policy(), Kind::Tool, tool)
 }
 
-fn explain_under(policy: &Policy, kind: Kind, item: &str) -> (Ruling, Vec<Step>) {
+fn explain_under(policy: &PolicySource, kind: Kind, item: &str) -> (Ruling, Vec<Step>) {
     let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
     let caller = Caller::operator(Front::Cli);
     let asked = Asked {
@@ -45,6 +45,7 @@ fn explain_under(policy: &Policy, kind: Kind, item: &str) -> (Ruling, Vec<Step>)
         now: Timestamp::UNIX_EPOCH,
         fallback: DefaultRule::Always(Verdict::Ask),
     };
+    let policy = policy.clone().compile();
     let (ruling, steps) = policy.explain(&asked);
     assert_eq!(policy.decide(&asked), ruling, "explaining must not change the verdict");
     (ruling, steps)
@@ -157,12 +158,12 @@ fn c50_authorization_comes_behind_the_tool_policy_and_its_comment_is_told() {
     }
 }
 
-fn with_access(table: AccessTable) -> Policy {
+fn with_access(table: AccessTable) -> PolicySource {
     let files: ServerName = "files".parse().unwrap();
-    Policy { access: vec![Access::new(table, [(&files, "Files")])], ..policy() }
+    PolicySource { access: vec![Access::new(table, [(&files, "Files")])], ..policy() }
 }
 
-fn by(caller: &Caller, policy: &Policy, item: &str, effect: Effect) -> (Ruling, Vec<Step>) {
+fn by(caller: &Caller, policy: &PolicySource, item: &str, effect: Effect) -> (Ruling, Vec<Step>) {
     let id = ItemId { server: "files".parse().unwrap(), item: item.to_owned() };
     let asked = Asked {
         caller,
@@ -173,6 +174,7 @@ fn by(caller: &Caller, policy: &Policy, item: &str, effect: Effect) -> (Ruling, 
         now: Timestamp::UNIX_EPOCH,
         fallback: DefaultRule::Always(Verdict::Ask),
     };
+    let policy = policy.clone().compile();
     let explained = policy.explain(&asked);
     assert_eq!(policy.decide(&asked), explained.0, "explaining must not change the verdict");
     explained
@@ -186,10 +188,10 @@ fn access_binds_who_comes_over_the_network_and_nobody_else() {
     assert_eq!((ruling.verdict, ruling.rule.as_str()), (Verdict::Deny, "access.default"));
     let engines: Vec<&str> = steps.iter().map(|step| step.engine).collect();
     assert_eq!(engines, ["exposure", "access"], "a deny is final");
-    assert!(policy.binds(&remote));
+    assert!(policy.clone().compile().binds(&remote));
     let stdio = Caller::anonymous();
     for free in [Caller::operator(Front::Cli), Caller::operator(Front::Terminal), stdio] {
-        assert!(!policy.binds(&free));
+        assert!(!policy.clone().compile().binds(&free));
         let (ruling, steps) = by(&free, &policy, "read", Effect::Read);
         assert_eq!(ruling.verdict, Verdict::Allow, "{free:?}");
         assert!(steps.iter().all(|step| step.engine != "access"));
@@ -224,7 +226,7 @@ fn a_rule_with_an_effect_speaks_of_nothing_else() {
     for (effect, fitting) in
         [(RuleEffect::Read, &[Read][..]), (RuleEffect::Write, &[Write, Unknown])]
     {
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         policy.permissions.global.allow = rules("permissions.allow", &["files__*"]);
         policy.permissions.global.allow[0].effect = Some(effect);
         for does in [Read, Write, Unknown] {
@@ -267,7 +269,7 @@ fn drawn(lines: &[(usize, String, bool)]) -> Policy {
     }
     (policy.tools, policy.permissions.global) = (lists.0, lists.1);
     policy.permissions.servers.insert("files".parse().unwrap(), lists.2);
-    policy
+    policy.compile()
 }
 
 proptest! {

@@ -16,7 +16,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::{Call, Entry, Ground, Hub, Limits};
 use capstan_model::{CallError, Caller, Front, Secret, Target, Trust};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Pattern, Policy, PolicySource, Rule, ServerPolicy};
 use capstan_testkit::binary;
 use capstan_wire::{Json, object};
 use futures::FutureExt;
@@ -213,12 +213,12 @@ impl Scene {
 
 /// Everything is allowed, and the server is believed about what its tools do.
 fn all_allowed() -> Policy {
-    let mut policy = Policy::default();
+    let mut policy = PolicySource::default();
     let believed = ServerPolicy { trust: Trust::Trusted, ..ServerPolicy::default() };
     policy.servers.insert("s".parse().unwrap(), believed);
     let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
     policy.permissions.global.allow = vec![all];
-    policy
+    policy.compile()
 }
 
 // === impl Person ===

@@ -14,7 +14,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::{Call, Entry, Ground, Hub, Limits};
 use capstan_model::{CallError, Caller, Front, Secret, Target, Trust};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Pattern, Policy, PolicySource, Rule, ServerPolicy};
 use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
@@ -183,12 +183,12 @@ fn chain(error: &CallError) -> String {
 }
 
 fn all_allowed() -> Policy {
-    let mut policy = Policy::default();
+    let mut policy = PolicySource::default();
     let believed = ServerPolicy { trust: Trust::Trusted, ..ServerPolicy::default() };
     policy.servers.insert("s".parse().unwrap(), believed);
     let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
     policy.permissions.global.allow = vec![all];
-    policy
+    policy.compile()
 }
 
 // === impl Person ===

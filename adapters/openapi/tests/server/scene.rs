@@ -13,7 +13,7 @@ use capstan_hub::ports::{
 use capstan_hub::{Call, Entry, Ground, Hub, Limits};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
-use capstan_policy::{Pattern, Policy, Rule};
+use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
@@ -88,12 +88,12 @@ impl Scene {
         };
         change(&mut settings, &web.origin);
         let server = Arc::new(OpenApiServer::new(settings));
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
         policy.permissions.global.allow = vec![all];
         let hub = Hub {
             backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.compile()),
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),

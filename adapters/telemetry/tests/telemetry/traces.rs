@@ -10,7 +10,7 @@ use capstan_hub::ports::{
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
 use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Ticket};
 use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_telemetry::Followed;
 use capstan_wire::{Json, compose};
 use jiff::Timestamp;
@@ -62,14 +62,14 @@ fn hex(bytes: &[u8]) -> String {
 /// A hub of one server that is followed.
 fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
     let name = server.name.clone();
-    let mut policy = Policy::default();
+    let mut policy = PolicySource::default();
     policy.servers.insert(name.clone(), ServerPolicy::default());
     let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
     policy.permissions.global.allow = vec![all];
     let followed = Followed::new(Arc::new(server), sink.tracer());
     Hub {
         backends: [(name, Arc::new(followed) as Arc<dyn Backend>)].into_iter().collect(),
-        policy: Arc::new(policy),
+        policy: Arc::new(policy.compile()),
         audit: Arc::new(Nobody),
         clock: Arc::new(Nobody),
         limits: Limits::default(),

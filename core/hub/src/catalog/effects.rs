@@ -51,13 +51,14 @@ impl Effects {
 
 #[cfg(test)]
 mod tests {
-    use capstan_policy::ServerPolicy;
+    use capstan_policy::{PolicySource, ServerPolicy};
 
     use super::*;
 
     fn effect(effects: &Effects, server: &str, tool: &str, description: &str) -> Effect {
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         policy.servers.insert("own".parse().unwrap(), ServerPolicy::default());
+        let policy = policy.compile();
         let id = ItemId { server: server.parse().unwrap(), item: tool.to_owned() };
         let text = format!(r#"{{"name":"{tool}","description":"{description}"}}"#);
         effects.of(&policy, &id, Kind::Tool, &Json::parse(text).unwrap())

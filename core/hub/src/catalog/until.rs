@@ -1,6 +1,6 @@
 //! Until when what a caller is shown stays the same, as far as rules go.
 
-use capstan_policy::{Policy, Rule, RuleList};
+use capstan_policy::Policy;
 use jiff::Timestamp;
 
 use crate::hub::Hub;
@@ -13,17 +13,12 @@ impl Hub {
 }
 
 fn next_end(policy: &Policy, now: Timestamp) -> Option<Timestamp> {
-    let permissions = &policy.permissions;
-    let lists =
-        [&policy.tools, &permissions.global].into_iter().chain(permissions.servers.values());
-    let rules = lists.flat_map(|RuleList { deny, ask, allow }| deny.iter().chain(ask).chain(allow));
-    let rules = rules.chain(policy.authorization.iter().map(|ordered| &ordered.rule));
-    rules.filter_map(|Rule { expires_at, .. }| *expires_at).filter(|end| *end > now).min()
+    policy.rules().filter_map(|rule| rule.expires_at).filter(|end| *end > now).min()
 }
 
 #[cfg(test)]
 mod tests {
-    use capstan_policy::Pattern;
+    use capstan_policy::{Pattern, PolicySource, Rule, RuleList};
 
     use super::*;
 
@@ -34,13 +29,14 @@ mod tests {
             let rule = Rule::new(Pattern::parse("*").unwrap(), "x");
             Rule { expires_at: Some(at(second)), ..rule }
         };
-        let mut policy = Policy::default();
-        assert_eq!(next_end(&policy, at(0)), None);
+        assert_eq!(next_end(&Policy::default(), at(0)), None);
+        let mut policy = PolicySource::default();
         policy.permissions.global.allow = vec![rule(30), rule(5)];
         policy.permissions.global.deny = vec![Rule::new(Pattern::parse("*").unwrap(), "x")];
         policy.tools.ask = vec![rule(20)];
         let of_one = RuleList { deny: vec![rule(10)], ..RuleList::default() };
         policy.permissions.servers.insert("s".parse().unwrap(), of_one);
+        let policy = policy.compile();
         for (now, next) in [(0, Some(5)), (5, Some(10)), (10, Some(20)), (20, Some(30)), (30, None)]
         {
             assert_eq!(next_end(&policy, at(now)), next.map(at), "{now}");

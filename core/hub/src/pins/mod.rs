@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::{By, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
+use capstan_policy::combine::{Tie, tighten};
 use tracing::warn;
 
 use crate::ports::{
@@ -222,11 +223,7 @@ impl Pins {
 
     /// What is ruled on an item when it is looked at how its definition stands, too.
     pub(crate) fn tighten(&self, id: &ItemId, standing: Standing, ruling: Ruling) -> Ruling {
-        match (self.rule_on(id, standing), ruling.verdict) {
-            (None, _) | (Some(_), Verdict::Deny) => ruling,
-            // Also in the place of another question: one yes to this one approves the tool.
-            (Some(by_pins), Verdict::Allow | Verdict::Ask) => by_pins,
-        }
+        tighten(ruling, self.rule_on(id, standing), Tie::Replaces)
     }
 
     /// The same, told as a step on the way to the verdict.

@@ -16,7 +16,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
-use capstan_policy::{Pattern, Policy, Rule};
+use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::{Json, compose};
 use futures::FutureExt;
 use futures::future::{pending, ready};
@@ -145,11 +145,11 @@ impl Care {
 
     /// Makes a call on the road.
     pub(crate) async fn call(&self, server: &Arc<dyn Backend>) -> Result<(), CallError> {
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         policy.permissions.global.allow = vec![Rule::new(Pattern::parse("*").unwrap(), "all")];
         let hub = Hub {
             backends: [(server.name().clone(), Arc::clone(server))].into_iter().collect(),
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.compile()),
             audit: Arc::new(NoLog),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),

@@ -11,7 +11,7 @@ use capstan_hub::ports::{Approval, Listing, Operator};
 use capstan_hub::{Call, Entry, Ground, Limits, Session};
 use capstan_model::{Caller, ErrorCode, Front, Target, Trust, Verdict};
 use capstan_policy::exposure::Exposure;
-use capstan_policy::{DefaultRule, Policy, RuleList, ServerPolicy};
+use capstan_policy::{DefaultRule, PolicySource, RuleList, ServerPolicy};
 use futures::FutureExt;
 use futures::future::ready;
 use proptest::option;
@@ -77,7 +77,7 @@ impl Draft {
         })
     }
 
-    pub(super) fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> PolicySource {
         let own = |names: &Vec<&str>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let expose = self.expose.as_ref().map(own);
         let files = ServerPolicy {

@@ -7,7 +7,7 @@ use capstan_hub::ports::Approval;
 use capstan_hub::replay::{Judged, Kept, NoPast, Past, Reason};
 use capstan_hub::{Entry, Ground, Keep, Limits};
 use capstan_model::{Front, Kind, Verdict};
-use capstan_policy::Policy;
+use capstan_policy::PolicySource;
 use futures::FutureExt;
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn row(entry: &Entry) -> Map<String, Value> {
 }
 
 /// What becomes of one call under `then`, as an entry.
-fn happened(then: Policy, keep: Keep, call: capstan_hub::Call) -> Map<String, Value> {
+fn happened(then: PolicySource, keep: Keep, call: capstan_hub::Call) -> Map<String, Value> {
     let mut world = World::new(vec![Server::new("files", TOOLS)], then);
     world.hub.limits = Limits { keep_arguments: keep, ..Limits::default() };
     let person = Arc::new(says(Approval::Yes(Ground::Asked, Extent::Once)));
@@ -44,8 +44,8 @@ fn happened(then: Policy, keep: Keep, call: capstan_hub::Call) -> Map<String, Va
     row(&world.entries().remove(0))
 }
 
-fn judge(row: &Map<String, Value>, now: &Policy) -> Judged {
-    Past::read(row).unwrap().judge(now, Timestamp::UNIX_EPOCH)
+fn judge(row: &Map<String, Value>, now: &PolicySource) -> Judged {
+    Past::read(row).unwrap().judge(&now.clone().compile(), Timestamp::UNIX_EPOCH)
 }
 
 proptest! {
@@ -136,7 +136,7 @@ fn the_address_of_a_resource_is_always_kept() {
 
 #[test]
 fn a_server_that_is_gone_and_entries_that_decided_nothing_are_not_judged() {
-    let gone = judge(&past(None), &Policy::default());
+    let gone = judge(&past(None), &PolicySource::default());
     assert_eq!(gone, Judged::Unknown(Reason::NoServer));
     for (key, value, expected) in [
         ("verdict", Value::Null, NoPast::Undecided),

@@ -11,7 +11,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates, Session};
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
 use futures::FutureExt;
 use futures::future::ready;
@@ -62,8 +62,8 @@ pub(crate) struct Log(pub(crate) Mutex<Vec<Entry>>);
 struct Time(Instant);
 
 /// A policy with these global rules and the server `files`, which its operator calls `Files`.
-pub(crate) fn policy(deny: &[&str], ask: &[&str], allow: &[&str]) -> Policy {
-    let mut policy = Policy::default();
+pub(crate) fn policy(deny: &[&str], ask: &[&str], allow: &[&str]) -> PolicySource {
+    let mut policy = PolicySource::default();
     let files = ServerPolicy { display: "Files".to_owned(), ..ServerPolicy::default() };
     policy.servers.insert("files".parse().unwrap(), files);
     policy.permissions.global.deny = rules("permissions.deny", deny);
@@ -96,13 +96,13 @@ pub(crate) fn json(text: &str) -> Json {
 
 impl World {
     /// A hub of these servers under these rules.
-    pub(crate) fn new(servers: Vec<Server>, policy: Policy) -> Self {
+    pub(crate) fn new(servers: Vec<Server>, policy: PolicySource) -> Self {
         let log = Arc::new(Log::default());
         let backend = |server| Arc::new(server) as Arc<dyn Backend>;
         let named = |backend: Arc<dyn Backend>| (backend.name().clone(), backend);
         let hub = Hub {
             backends: servers.into_iter().map(backend).map(named).collect(),
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.compile()),
             audit: Arc::clone(&log) as Arc<dyn AuditLog>,
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),

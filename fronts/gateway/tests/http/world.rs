@@ -18,7 +18,7 @@ use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Begun, Entry, Hub, Limits, Source};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::access::Says;
-use capstan_policy::{Access, AccessTable, Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Access, AccessTable, Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
@@ -149,7 +149,7 @@ impl World {
             taken: Arc::default(),
         });
         let entries = Arc::<watch::Sender<Vec<Entry>>>::default();
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         let files = ServerPolicy { display: "files".to_owned(), ..ServerPolicy::default() };
         policy.servers.insert(name.clone(), files);
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
@@ -158,7 +158,7 @@ impl World {
         let backend = Arc::<Files>::clone(&server) as Arc<dyn Backend>;
         let hub = Hub {
             backends: [(name, backend)].into_iter().collect(),
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.compile()),
             audit: Arc::new(Log(Arc::clone(&entries))),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::world::{LIMIT, Server, World, items, member};
+use crate::world::{LIMIT, Server, World, allowing, items, member};
 
 fn one(server: &str) -> View {
     View::One(server.parse().unwrap())
@@ -93,11 +93,11 @@ async fn of_many_changes_at_once_no_kind_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_list_changes_when_a_rule_ceases_to_count() {
     let world = World::with(vec![Server::new("a").with_tools(&["read", "drop"])], |hub| {
-        let mut policy = (*hub.policy).clone();
+        let mut policy = allowing(hub.backends.keys());
         let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
         let end = Some(Timestamp::from_second(60).unwrap());
         policy.permissions.global.deny = vec![Rule { expires_at: end, ..rule }];
-        hub.policy = Arc::new(policy);
+        hub.policy = Arc::new(policy.compile());
     });
     let client = world.legacy(View::All, "{}").await;
     let mut inbox = client.open_inbox();

@@ -13,7 +13,7 @@ use capstan_policy::{Access, AccessTable, Glob, Pattern, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
-use crate::world::{LIMIT, Server, World, items, member};
+use crate::world::{LIMIT, Server, World, allowing, items, member};
 
 const SUBSCRIBE: &str = r#"{"uri":"x:1"}"#;
 
@@ -105,10 +105,10 @@ async fn an_errand_that_a_server_could_read_otherwise_is_refused() {
 async fn errands_are_decided_on_with_their_arguments() {
     let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {
         move |hub: &mut Hub| {
-            let mut policy = (*hub.policy).clone();
+            let mut policy = allowing(hub.backends.keys());
             (policy.permissions.global.deny, policy.permissions.global.ask) =
                 (rules(deny), rules(ask));
-            hub.policy = Arc::new(policy);
+            hub.policy = Arc::new(policy.compile());
         }
     };
     let (subscribe, complete) = ("resources/subscribe", "completion/complete");
@@ -134,7 +134,7 @@ fn with_role(hub: &mut Hub) {
 
 /// The role `reader` may use the servers of these names, and no others.
 pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
-    let mut policy = (*hub.policy).clone();
+    let mut policy = allowing(hub.backends.keys());
     let names: Vec<ServerName> = policy.servers.keys().cloned().collect();
     let grant = Grant {
         servers: vec![Glob::stars(servers)],
@@ -147,7 +147,7 @@ pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
     let roles = vec![("reader".to_owned(), vec![grant])];
     let table = AccessTable { default: Says::Deny, roles, ..AccessTable::default() };
     policy.access = vec![Access::new(table, names.iter().map(|name| (name, name.as_str())))];
-    hub.policy = Arc::new(policy);
+    hub.policy = Arc::new(policy.compile());
 }
 
 /// A server with one more tool each time that it is asked.

@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use futures::future::{ready, select};
 use tokio::sync::Notify;
 
-use crate::world::{Given, Server, World, follow, json, member};
+use crate::world::{Given, Server, World, allowing, follow, json, member};
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
 
@@ -211,10 +211,10 @@ async fn a_page_is_asked_for_only_where_it_may_be_and_can_be() {
     assert_eq!(call(&world, PAGES).await, "");
     assert_eq!(call(&world, FORMS).await, "-32042");
     let world = World::with(vec![wants_visit()], |hub| {
-        let mut policy = (*hub.policy).clone();
+        let mut policy = allowing(hub.backends.keys());
         let rule = Rule::new(Pattern::parse("Elicit(a)").unwrap(), "permissions.deny");
         policy.permissions.global.deny = vec![rule];
-        hub.policy = Arc::new(policy);
+        hub.policy = Arc::new(policy.compile());
     });
     assert_eq!(call(&world, PAGES).await, "-32042");
 }

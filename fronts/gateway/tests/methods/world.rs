@@ -10,7 +10,7 @@ use capstan_hub::ports::{
 };
 use capstan_hub::{Answer, Entry, Hub, Limits};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
-use capstan_policy::{Pattern, Policy, Rule, ServerPolicy};
+use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
@@ -104,6 +104,15 @@ pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -
     }
 }
 
+/// Rules that allow everything to these servers.
+pub(crate) fn allowing<'a>(servers: impl Iterator<Item = &'a ServerName>) -> PolicySource {
+    let mut policy = PolicySource::default();
+    let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
+    policy.permissions.global.allow = vec![all];
+    policy.servers = servers.map(|name| (name.clone(), ServerPolicy::default())).collect();
+    policy
+}
+
 // === impl World ===
 
 impl World {
@@ -114,19 +123,14 @@ impl World {
     /// The same, with something changed before it runs.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut Hub)) -> Self {
         let sent = Arc::<Mutex<Vec<String>>>::default();
-        let mut policy = Policy::default();
-        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-        policy.permissions.global.allow = vec![all];
-        for server in &servers {
-            policy.servers.insert(server.name.clone(), ServerPolicy::default());
-        }
+        let policy = allowing(servers.iter().map(|server| &server.name));
         let backend = |server: Server| {
             let server = Server { sent: Arc::clone(&sent), ..server };
             (server.name.clone(), Arc::new(server) as Arc<dyn Backend>)
         };
         let mut hub = Hub {
             backends: servers.into_iter().map(backend).collect(),
-            policy: Arc::new(policy),
+            policy: Arc::new(policy.compile()),
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, ServerName};
 
+use super::rule::Rule;
 use crate::decide::Policy;
 use crate::pattern::{PatternSubject, spellings};
-use crate::permission::{Reach, Rule, RuleList};
 
 impl Policy {
     /// The rules that mean none of these items, whatever the arguments, as the operator wrote them.
@@ -39,10 +39,6 @@ impl Policy {
     /// Whether a rule may mean an item of this server, whatever that is called: it names the server,
     /// or none.
     fn may_mean(&self, rule: &Rule, bound: Option<&ServerName>, server: &ServerName) -> bool {
-        let reaches = match &rule.reach {
-            Reach::All => true,
-            Reach::Only(servers) => servers.contains(server),
-        };
         let PatternSubject::Item(glob) = rule.pattern.subject() else { return false };
         let text = glob.as_str();
         let text = text.strip_prefix(FOREIGN_PREFIX).unwrap_or(text);
@@ -56,38 +52,28 @@ impl Policy {
             let written = text.split_once(SEPARATOR).map_or("*", |(written, _)| written);
             !written.contains(['*', '?', '[', '{', '\\']) || self.servers.keys().any(is_named)
         };
-        reaches && (bound.is_some() || is_named(server) || !names_another())
+        rule.reach.includes(server) && (bound.is_some() || is_named(server) || !names_another())
     }
 
     fn display<'a>(&'a self, server: &'a ServerName) -> &'a str {
         self.servers.get(server).map_or(server.as_str(), |it| &it.display)
     }
 
-    /// Every rule that speaks of items, with the server that it is bound to.
+    /// Every rule over items, with the server whose list it is in.
     fn rules_of_items(&self) -> Vec<(Option<&ServerName>, &Rule)> {
-        let shared = of_list(&self.tools);
-        let shared = shared.chain(self.authorization.iter().map(|ordered| &ordered.rule));
-        let shared = shared.chain(of_list(&self.permissions.global)).map(|rule| (None, rule));
-        let own = self
-            .permissions
-            .servers
-            .iter()
-            .flat_map(|(server, list)| of_list(list).map(move |rule| (Some(server), rule)));
-        let speaks =
-            |(_, rule): &(_, &Rule)| matches!(rule.pattern.subject(), PatternSubject::Item(_));
-        shared.chain(own).filter(speaks).collect()
+        let rows = self.rules.rows().iter();
+        let of_items =
+            rows.filter(|row| matches!(row.rule.pattern.subject(), PatternSubject::Item(_)));
+        of_items.map(|row| (row.server.as_ref(), &row.rule)).collect()
     }
-}
-
-fn of_list(list: &RuleList) -> impl Iterator<Item = &Rule> {
-    list.deny.iter().chain(&list.ask).chain(&list.allow)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::ServerPolicy;
     use crate::pattern::Pattern;
+    use crate::rules::{Reach, RuleList};
+    use crate::{PolicySource, ServerPolicy};
 
     #[test]
     fn rules_that_mean_nothing_that_is_there_are_told() {
@@ -95,7 +81,7 @@ mod tests {
             let rule = |text: &&str| Rule::new(Pattern::parse(text).unwrap(), place);
             patterns.iter().map(rule).collect()
         };
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         policy.permissions.global.deny =
             rules("permissions.deny", &["delet_*", "delete_*", "*:x=1", "Elicit(nobody)"]);
         let own = RuleList { allow: rules("servers.b", &["list", "read"]), ..RuleList::default() };
@@ -108,16 +94,16 @@ mod tests {
         let items = [id("a", "list"), id("a", "delete_it"), id("b", "read")];
         let none = BTreeSet::new();
         assert_eq!(
-            policy.unmatched(&items, &none),
+            policy.clone().compile().unmatched(&items, &none),
             ["tools.policy.ask: c__*", "permissions.deny: delet_*", "servers.b: list"]
         );
-        assert_eq!(policy.unmatched(&[], &none).len(), 7);
+        assert_eq!(policy.clone().compile().unmatched(&[], &none).len(), 7);
     }
 
     #[test]
     fn what_may_mean_something_of_a_server_that_has_not_said_what_it_has_is_not_told() {
         let check = |pattern: &str, reach: Reach, told: bool| {
-            let mut policy = Policy::default();
+            let mut policy = PolicySource::default();
             for (server, display) in [("a", "a"), ("late", "My Late")] {
                 let server_policy =
                     ServerPolicy { display: display.to_owned(), ..ServerPolicy::default() };
@@ -127,8 +113,16 @@ mod tests {
             policy.permissions.global.deny = vec![Rule { reach, ..rule }];
             let unknown = BTreeSet::from(["late".parse().unwrap()]);
             let items = [ItemId { server: "a".parse().unwrap(), item: "list".to_owned() }];
-            assert_eq!(!policy.unmatched(&items, &unknown).is_empty(), told, "{pattern}");
-            assert_eq!(policy.unmatched(&items, &BTreeSet::new()).len(), 1, "{pattern}");
+            assert_eq!(
+                !policy.clone().compile().unmatched(&items, &unknown).is_empty(),
+                told,
+                "{pattern}"
+            );
+            assert_eq!(
+                policy.clone().compile().unmatched(&items, &BTreeSet::new()).len(),
+                1,
+                "{pattern}"
+            );
         };
         for told in ["a__lst", "mcp__a__lst", "a:lst", "a.lst", "a__x*", "lte__list", "a__x:k=v"] {
             check(told, Reach::All, true);
@@ -144,13 +138,13 @@ mod tests {
 
     #[test]
     fn rules_of_a_server_that_has_not_said_what_it_has_are_not_told_and_those_of_others_are() {
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         for server in ["a", "late"] {
             let allow = vec![Rule::new(Pattern::parse("lst").unwrap(), server)];
             let own = RuleList { allow, ..RuleList::default() };
             policy.permissions.servers.insert(server.parse().unwrap(), own);
         }
         let unknown = BTreeSet::from(["late".parse().unwrap()]);
-        assert_eq!(policy.unmatched(&[], &unknown), ["a: lst"]);
+        assert_eq!(policy.clone().compile().unmatched(&[], &unknown), ["a: lst"]);
     }
 }

@@ -5,7 +5,7 @@
 
 use capstan_model::{By, ItemId, Kind, Ruling, Verdict};
 
-use crate::access::Wanted;
+use crate::combine::{Tie, tighten};
 use crate::decide::{Asked, Policy};
 use crate::exposure::Offered;
 
@@ -29,34 +29,29 @@ impl Policy {
         }
     }
 
-    /// The stricter of what is said of a tool by its own name, and of it by its new one.
-    pub(crate) fn or_by_new_name(&self, asked: &Asked<'_>, own: Ruling) -> Ruling {
+    /// The ruling on a tool, tightened by the rules that match it by its new name.
+    pub(crate) fn tightened_by_new_name(&self, asked: &Asked<'_>, own: Ruling) -> Ruling {
         let (Kind::Tool, Some(id)) = (asked.kind, self.new_name(asked.id)) else { return own };
-        let other = self.by_new_name(&Asked { id: &id, ..*asked });
-        let stricter = |ruling: &Ruling| {
-            ruling.verdict > own.verdict || (ruling.verdict == own.verdict && own.by == By::Default)
-        };
         let binds = |ruling: &Ruling| ruling.by == By::Rule && ruling.verdict != Verdict::Allow;
-        other.into_iter().filter(binds).find(stricter).unwrap_or(own)
+        let found = self.by_new_name(&Asked { id: &id, ..*asked }).into_iter().filter(binds);
+        found.fold(own, |so_far, ruling| tighten(so_far, Some(ruling), Tie::KeepsRule))
     }
 
-    /// What is said by the new name, by those rules that do not list what is meant by any.
+    /// The rulings by the new name, without those of lists that name everything that is meant.
     fn by_new_name(&self, asked: &Asked<'_>) -> Vec<Ruling> {
         let names = self.names(asked.id);
         let server = self.servers.get(&asked.id.server);
         let hidden = server.map(|server| server.exposure.hides(&names));
-        let mut said = Vec::new();
+        let mut found = Vec::new();
         if let Some(Offered::No(line)) = hidden {
             let rule = format!("servers.{}.{line}", asked.id.server);
-            said.push(Ruling { verdict: Verdict::Deny, rule, by: By::Rule });
+            found.push(Ruling { verdict: Verdict::Deny, rule, by: By::Rule });
         }
-        let (caller, kind, effect) = (asked.caller, asked.kind, asked.effect);
-        let wanted = Wanted { caller, id: asked.id, kind, effect, names: &names };
-        let tables = if self.binds(caller) { self.access.as_slice() } else { &[] };
-        let refused = tables.iter().filter_map(|access| access.refusal(&wanted));
-        said.extend(refused.filter(|ruling| ruling.rule != "access.default"));
-        said.push(self.question_by(asked, &names));
-        said
+        let wanted = asked.wanted(&names);
+        let refused = self.tables_for(asked.caller).iter().filter_map(|it| it.refusal(&wanted));
+        found.extend(refused.filter(|ruling| ruling.rule != "access.default"));
+        found.push(self.rules.decide(&asked.question(&names), asked.fallback).strictest());
+        found
     }
 }
 
@@ -66,10 +61,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::PolicySource;
     use crate::decide::ServerPolicy;
     use crate::exposure::Exposure;
     use crate::pattern::{Arguments, Pattern};
-    use crate::permission::{DefaultRule, Rule};
+    use crate::rules::{DefaultRule, Rule};
 
     fn verdict(lists: [&[&str]; 3], hide: &[&str], expose: Option<&[&str]>) -> Verdict {
         let rules = |patterns: &[&str]| -> Vec<Rule> {
@@ -77,7 +73,7 @@ mod tests {
             patterns.iter().map(rule).collect()
         };
         let own = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         let [deny, ask, allow] = lists;
         policy.permissions.global.deny = rules(deny);
         policy.permissions.global.ask = rules(ask);
@@ -98,6 +94,7 @@ mod tests {
             now: Timestamp::UNIX_EPOCH,
             fallback: DefaultRule::Always(Verdict::Ask),
         };
+        let policy = policy.compile();
         let ruling = policy.decide(&asked);
         assert_eq!(ruling, policy.explain(&asked).0);
         ruling.verdict
@@ -117,8 +114,9 @@ mod tests {
         let names = [("a", "b"), ("b", "c"), ("d", "x"), ("e", "x"), ("f", "y")];
         let new_names = names.map(|(own, new)| (own.to_owned(), new.to_owned())).into();
         let server = ServerPolicy { new_names, ..ServerPolicy::default() };
-        let mut policy = Policy::default();
+        let mut policy = PolicySource::default();
         policy.servers.insert("s".parse().unwrap(), server);
+        let policy = policy.compile();
         let cases = [("c", "b"), ("y", "f"), ("b", "b"), ("x", "x"), ("a", "a"), ("z", "z")];
         for (asked, own) in cases {
             let id = ItemId { server: "s".parse().unwrap(), item: asked.to_owned() };

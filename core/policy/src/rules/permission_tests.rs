@@ -5,7 +5,8 @@ use capstan_wire::Json;
 use proptest::prelude::*;
 
 use super::*;
-use crate::pattern::spellings;
+use crate::Reach;
+use crate::pattern::{Arguments, Pattern, spellings};
 
 /// Reads rules the way an operator thinks of them: one `scope.list: pattern` a line.
 fn permissions(text: &str) -> Permissions {
@@ -28,6 +29,10 @@ fn permissions(text: &str) -> Permissions {
     all
 }
 
+fn table(permissions: Permissions) -> RuleTable {
+    RuleTable::new(RuleList::default(), Vec::new(), permissions)
+}
+
 fn rule_on(rules: &Permissions, tool: &str, arguments: &str) -> Ruling {
     let server: ServerName = tool.split_once("__").unwrap().0.parse().unwrap();
     let id = ItemId::resolve(tool, [&server]).unwrap();
@@ -40,7 +45,7 @@ fn rule_on(rules: &Permissions, tool: &str, arguments: &str) -> Ruling {
         effect: Effect::Unknown,
         now: Timestamp::UNIX_EPOCH,
     };
-    rules.rule_on(&question, DefaultRule::Always(Verdict::Ask), &mut |_, _| {})
+    table(rules.clone()).decide(&question, DefaultRule::Always(Verdict::Ask)).by_permissions
 }
 
 #[track_caller]
@@ -170,7 +175,8 @@ fn ask_writes_lets_only_known_reads_pass() {
             effect,
             now: Timestamp::UNIX_EPOCH,
         };
-        let ruling = rules.rule_on(&question, DefaultRule::Always(Verdict::Deny), &mut |_, _| {});
+        let votes = table(rules.clone()).decide(&question, DefaultRule::Always(Verdict::Deny));
+        let ruling = votes.by_permissions;
         assert_eq!(ruling.verdict, expected, "{effect:?}");
     }
 }
@@ -180,7 +186,7 @@ fn ask_writes_lets_only_known_reads_pass() {
 fn c18_the_questions_of_a_server_are_denied_or_shown() {
     let server: ServerName = "linear".parse().unwrap();
     let verdict = |rules: &str| {
-        permissions(rules)
+        table(permissions(rules))
             .rule_on_elicitation(&server, "Linear", Timestamp::UNIX_EPOCH)
             .map(|ruling| ruling.verdict)
     };
