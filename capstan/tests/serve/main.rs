@@ -16,6 +16,7 @@ mod http;
 mod access;
 mod ending;
 mod servers;
+mod hidden;
 mod ambiguous;
 mod life;
 mod overrides;

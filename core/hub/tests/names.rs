@@ -194,6 +194,21 @@ async fn a_tool_is_listed_if_and_only_if_its_schema_can_be_used() {
         let tools = world.hub.visible_tools(&gathered, &Caller::operator(Front::Cli));
         let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
         let hidden = world.hub.hidden_tools(&gathered, &Caller::operator(Front::Cli));
+        // Holes 3: the gateway lists and runs what the command line does.
+        let items = world.hub.visible_items(&gathered, Kind::Tool, &Caller::anonymous());
+        let at_gateway: Vec<String> =
+            items.iter().map(|(server, item)| format!("{server}__{}", item.name)).collect();
+        assert_eq!(at_gateway, ids, "{schema}");
+        let odd = gathered.lists.values().next().unwrap();
+        assert_eq!(world.hub.count_usable(odd), usize::from(usable), "{schema}");
+        let call = || Call::new(Caller::operator(Front::Gateway), Target::tool("s__odd"), None);
+        for _ in 0..2 {
+            let called = world.call(&Arc::new(Person::nobody()), call()).await;
+            assert_eq!(called.is_ok(), usable, "{schema}");
+            let hidden = matches!(called, Err(CallError::Hidden { .. }));
+            assert_eq!(hidden, !usable, "{schema}");
+        }
+        assert_eq!(requests.lock().unwrap().is_empty(), !usable);
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__odd"), None);
         let called = world.call(&Arc::new(Person::nobody()), call).await;
         if usable {

@@ -8,6 +8,7 @@ use capstan_policy::Policy;
 use capstan_wire::Json;
 
 use super::effects::Effects;
+use super::input::BadSchema;
 use crate::ports::Item;
 
 /// The facts of every list that a call was looked up in.
@@ -30,6 +31,8 @@ pub(crate) struct Index {
 pub(crate) struct Fact {
     /// What it does.
     pub(crate) effect: Effect,
+    /// Why its input schema cannot be used, found out when it is first called.
+    schema: OnceLock<Option<BadSchema>>,
     /// What the rules say of it at each front, where that does not depend on the call.
     rulings: Option<[OnceLock<Ruling>; 3]>,
 }
@@ -63,7 +66,7 @@ impl Facts {
         let fact = fact.get_or_init(|| {
             let effect = self.effects.of(policy, id, kind, &item.definition);
             let rulings = policy.is_steady().then(Default::default);
-            Arc::new(Fact { effect, rulings })
+            Arc::new(Fact { effect, schema: OnceLock::new(), rulings })
         });
         Some((item.definition.clone(), Arc::clone(fact)))
     }
@@ -96,6 +99,14 @@ impl Index {
 // === impl Fact ===
 
 impl Fact {
+    /// Why its input schema cannot be used; `judge` is asked once.
+    pub(crate) fn bad_schema(
+        &self,
+        judge: impl FnOnce() -> Option<BadSchema>,
+    ) -> Option<&BadSchema> {
+        self.schema.get_or_init(judge).as_ref()
+    }
+
     /// What the rules say at this front; `decide` is asked only for what is not known yet.
     pub(crate) fn ruling(&self, front: Front, decide: impl FnOnce() -> Ruling) -> Ruling {
         let place = match front {

@@ -88,15 +88,19 @@ impl Hub {
     /// A tool is listed if and only if calling it could be permitted and its schema can be used;
     /// those whose schema cannot are in [`Self::hidden_tools`].
     pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
-        let usable = |view: &ToolView| self.refuse_bad_schema(&view.id, &view.definition).is_ok();
-        self.permitted_tools(gathered, caller).filter(usable).collect()
+        let tools = self.permitted_tools(gathered, caller);
+        tools.filter(|(_, item)| self.is_usable(item)).map(|(view, _)| view).collect()
     }
 
     /// The tools in `gathered` that `caller` is not shown because of their schemas,
     /// with the reason.
     pub fn hidden_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<CallError> {
-        let reason = |view: ToolView| self.refuse_bad_schema(&view.id, &view.definition).err();
-        self.permitted_tools(gathered, caller).filter_map(reason).collect()
+        let tools = self.permitted_tools(gathered, caller);
+        tools
+            .filter_map(|(view, item)| {
+                self.refuse_bad_schema(&view.id, &item.definition, None).err()
+            })
+            .collect()
     }
 
     /// What a model API calls the tools of `gathered`, in the order of the configuration.
@@ -108,16 +112,31 @@ impl Hub {
         }
     }
 
-    /// Refuses a tool whose schema cannot be used.
+    /// Refuses a tool whose schema cannot be used. What is known of the tool remembers the answer.
     pub(crate) fn refuse_bad_schema(
         &self,
         id: &ItemId,
         definition: &Json,
+        fact: Option<&Fact>,
     ) -> Result<(), CallError> {
-        self.catalog
-            .schemas
-            .check(&tool::input_schema(definition))
-            .map_err(|bad| CallError::Hidden { item: id.to_string(), reason: bad.to_string() })
+        let judge = || self.catalog.schemas.check(&tool::input_schema(definition)).err();
+        let bad = match fact {
+            Some(fact) => fact.bad_schema(judge).cloned(),
+            None => judge(),
+        };
+        let hidden =
+            |bad: BadSchema| CallError::Hidden { item: id.to_string(), reason: bad.to_string() };
+        bad.map_or(Ok(()), |bad| Err(hidden(bad)))
+    }
+
+    /// Whether the input schema of a tool can be used. A tool without one is hidden everywhere.
+    pub(crate) fn is_usable(&self, tool: &Item) -> bool {
+        self.catalog.schemas.check(&tool::input_schema(&tool.definition)).is_ok()
+    }
+
+    /// How many of these tools are not hidden because of their schemas.
+    pub fn count_usable(&self, tools: &[Item]) -> usize {
+        tools.iter().filter(|tool| self.is_usable(tool)).count()
     }
 
     /// What an item does.
@@ -139,18 +158,19 @@ impl Hub {
         &'a self,
         gathered: &'a Gathered,
         caller: &'a Caller,
-    ) -> impl Iterator<Item = ToolView> + 'a {
-        let listed =
-            move |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, caller);
+    ) -> impl Iterator<Item = (ToolView, &'a Item)> + 'a {
+        let listed = move |(view, _): &(ToolView, &Item)| {
+            self.could_permit(&view.id, Kind::Tool, view.effect, caller)
+        };
         let views = gathered.lists.iter().flat_map(move |(server, items)| {
             self.catalog.overrides.learn(server, items);
-            items.iter().map(move |item| self.tool_view(server, item))
+            items.iter().map(move |item| (self.tool_view(server, item), item))
         });
         views.filter(listed)
     }
 
-    /// The resources, templates or prompts in `gathered` that `caller` could be
-    /// permitted to use. Of a template the rules look at the text of the template.
+    /// The items of one kind in `gathered` that `caller` could be permitted to use, without tools
+    /// whose schema cannot be used. Of a template the rules look at the text of the template.
     pub fn visible_items<'a>(
         &self,
         gathered: &'a Gathered,
@@ -160,6 +180,7 @@ impl Hub {
         let listed = |(server, item): &(&ServerName, &Item)| {
             let id = ItemId { server: (*server).clone(), item: item.name.clone() };
             self.is_listed(&id, kind, &item.definition, caller)
+                && (kind != Kind::Tool || self.is_usable(item))
         };
         let lists = gathered.lists.iter();
         let all = lists.flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
@@ -168,19 +189,17 @@ impl Hub {
 
     /// About how many tokens the tools of a server cost a model that `caller` talks to.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
-        let views = tools.iter().map(|item| self.tool_view(server, item));
-        let listed = |view: &ToolView| {
-            self.could_permit(&view.id, Kind::Tool, view.effect, caller)
-                && self.refuse_bad_schema(&view.id, &view.definition).is_ok()
-        };
+        let usable = tools.iter().filter(|tool| self.is_usable(tool));
+        let views = usable.map(|tool| self.tool_view(server, tool));
+        let listed = |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, caller);
         views.filter(listed).map(|view| view.tokens).sum()
     }
 
-    /// Whether `caller` could be permitted to call a tool, with the right arguments.
+    /// Whether `caller` is shown a tool: calling it could be permitted and its schema can be used.
     pub fn shows_tool(&self, caller: &Caller, server: &ServerName, tool: &Item) -> bool {
         let id = ItemId { server: server.clone(), item: tool.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
-        self.could_permit(&id, Kind::Tool, effect, caller)
+        self.could_permit(&id, Kind::Tool, effect, caller) && self.is_usable(tool)
     }
 
     /// Whether `caller` is shown an item. What it does is worked out only where that makes a

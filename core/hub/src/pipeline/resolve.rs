@@ -111,17 +111,22 @@ async fn find_checked(
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
     let call = settled(hub, &id, effect, call)?;
-    // Programs are given schemas as they are, and make of them what they can.
-    match (call.target.kind, call.caller.front, check) {
-        (Kind::Tool, Front::Cli | Front::Terminal, _) => hub.refuse_bad_schema(&id, &definition)?,
+    if call.target.kind == Kind::Tool {
         // Of a tool that the caller may not know of nothing is told, its schema included.
-        (Kind::Tool, Front::Gateway, Check::Yes)
-            if hub.could_permit(&id, Kind::Tool, effect, &call.caller) =>
-        {
-            check_arguments(&id, &definition, &call.arguments())?;
+        let may_know = || match call.caller.front {
+            Front::Cli | Front::Terminal => true,
+            Front::Gateway => hub.could_permit(&id, Kind::Tool, effect, &call.caller),
+        };
+        match hub.refuse_bad_schema(&id, &definition, fact.as_deref()) {
+            Err(hidden) if may_know() => return Err(hidden),
+            Ok(()) | Err(_) => {}
         }
-        (Kind::Tool, Front::Gateway, Check::Yes | Check::No)
-        | (Kind::Resource | Kind::Prompt, ..) => {}
+        match (call.caller.front, check) {
+            (Front::Gateway, Check::Yes) if may_know() => {
+                check_arguments(&id, &definition, &call.arguments())?;
+            }
+            (Front::Gateway, Check::Yes | Check::No) | (Front::Cli | Front::Terminal, _) => {}
+        }
     }
     Ok(Resolved { id, effect, definition, fact, standing, call })
 }
@@ -247,6 +252,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
         let effect = hub.effect_of(&near, kind, &item.definition);
         hub.could_permit(&near, kind, effect, &call.caller)
+            && (kind != Kind::Tool || hub.is_usable(item))
     };
     let called = |item: &Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };

@@ -78,7 +78,7 @@ async fn of_servers(hub: &Hub, setup: &Setup, limit: Duration) -> Vec<Check> {
     let servers = hub.backends.iter().map(|(name, backend)| async move {
         let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
         let remedy = Remedy { name, entry: servers.get(name), failed };
-        let tools = gathered.lists.get(name).map_or(0, |items| items.len());
+        let tools = gathered.lists.get(name).map_or(0, |items| hub.count_usable(items));
         let answers = match backend.state() {
             // One that is known may not be there all the same.
             ServerState::Connected | ServerState::Degraded(_) => backend.check().await,

@@ -1,5 +1,6 @@
 //! `capstan get`: one server in full.
 
+use capstan_hub::Hub;
 use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Backend, Listing};
 use serde_json::{Map, Value, json};
@@ -42,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failu
         set("trust", json!(server.trust));
         set("timeout", json!(humantime::format_duration(server.timeout).to_string()));
     }
-    counts(&**backend, about.as_deref(), &mut set).await;
+    counts(hub, &**backend, about.as_deref(), &mut set).await;
     drop(waiting);
     let state = backend.state();
     set("state", json!(state.name().as_str()));
@@ -56,7 +57,12 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failu
     Ok(Exit::Ok)
 }
 
-async fn counts(backend: &dyn Backend, about: Option<&About>, set: &mut impl FnMut(&str, Value)) {
+async fn counts(
+    hub: &Hub,
+    backend: &dyn Backend,
+    about: Option<&About>,
+    set: &mut impl FnMut(&str, Value),
+) {
     let Some(about) = about else { return };
     set("protocol", json!(about.protocol));
     set("title", json!(about.title));
@@ -69,7 +75,11 @@ async fn counts(backend: &dyn Backend, about: Option<&About>, set: &mut impl FnM
         ("templates", Listing::Templates),
     ] {
         if let Ok(items) = backend.list(listing).await {
-            set(key, json!(items.len()));
+            let count = match listing {
+                Listing::Tools => hub.count_usable(&items),
+                Listing::Prompts | Listing::Resources | Listing::Templates => items.len(),
+            };
+            set(key, json!(count));
         }
     }
 }

@@ -125,7 +125,7 @@ fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<Row> {
         name: entry.name.clone(),
         transport: kind,
         state: state.name().as_str(),
-        tools: tools.lists.get(&entry.name).map(|items| items.len()),
+        tools: tools.lists.get(&entry.name).map(|items| hub.count_usable(items)),
         resources: resources.get(&entry.name).copied(),
         prompts: prompts.get(&entry.name).copied(),
         target,
