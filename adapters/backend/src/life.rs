@@ -21,7 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// whoever asks is told at once. Then one attempt decides for all.
 const CIRCUIT: u32 = 5;
 
-/// A server that was there for so long has not failed because it was started.
+/// A process that ran for so long has not failed because it was started. One that ends sooner counts as
+/// a failed start, whatever it answered meanwhile.
 const PROVEN: Duration = Duration::from_secs(30);
 
 /// What is known about a server right now.
@@ -67,7 +68,7 @@ impl Life {
         match (&self.link, &self.failure) {
             (Some(link), _) => match link.peek() {
                 Some(Ok(session)) => match (session.connection.gone(), self.unread.first()) {
-                    (Some(fault), _) => fault.state(),
+                    (Some(fault), _) => self.in_circuit(&fault).state(),
                     (None, Some((_, reason))) => ServerState::Degraded(reason.clone()),
                     (None, None) => ServerState::Connected,
                 },
@@ -86,9 +87,22 @@ impl Life {
         self.unread.clear();
     }
 
-    /// It has done what it is for.
+    /// It works, and nothing that we start again and again is behind it: resets the failures.
+    ///
+    /// A process has to run for a while first; see [`Self::died`].
     pub(crate) fn worked(&mut self) {
         self.failures = 0;
+    }
+
+    /// Takes the connection away to end it. A server that is still there has not failed.
+    pub(crate) fn rest(&mut self) -> Option<Link> {
+        match self.link.as_ref().and_then(Link::peek) {
+            // Its end is still to be counted.
+            Some(Ok(session)) if session.connection.gone().is_some() => return None,
+            Some(Ok(_)) => self.failures = 0,
+            Some(Err(_)) | None => {}
+        }
+        self.link.take()
     }
 
     pub(crate) fn could_not_read(&mut self, listing: Listing, error: &CallError) {
@@ -199,7 +213,43 @@ mod tests {
         life.connected(&Arc::default());
         life.worked();
         fail(&mut life);
-        assert_eq!(life.would_fail_again(), None, "it had worked");
+        assert_eq!(life.would_fail_again(), None, "a server without a process of ours had worked");
+    }
+
+    /// Holes 7.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_dies_a_second_after_each_start_is_started_ever_more_rarely() {
+        let (mut life, begun) = (Life::new(), Instant::now());
+        let (mut starts, mut refused) = (0, 0);
+        while begun.elapsed() < Duration::from_mins(1) {
+            if life.would_fail_again().is_some() {
+                refused += 1;
+            } else if Instant::now() >= life.not_before {
+                starts += 1;
+                life.connected(&Arc::default());
+                tokio::time::advance(Duration::from_secs(1)).await;
+                let fault = Fault::Unreachable("it ended".to_owned());
+                let link = ready(Err(fault.clone())).boxed().shared();
+                assert!(link.clone().now_or_never().is_some());
+                life.link = Some(link);
+                life.died(fault);
+            }
+            tokio::time::advance(Duration::from_millis(20)).await;
+        }
+        assert!((6..=11).contains(&starts), "{starts} starts");
+        assert!(refused > 1000, "only {refused} calls were told at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_crashes_once_is_started_again_at_once() {
+        let mut life = Life::new();
+        for _ in 0..20 {
+            life.connected(&Arc::default());
+            tokio::time::advance(PROVEN).await;
+            life.died(Fault::Unreachable("it ended".to_owned()));
+            assert!(life.not_before <= Instant::now());
+            assert_eq!(life.would_fail_again(), None);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -226,7 +226,8 @@ impl Backend for Server {
             let session = self.session().await?;
             let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
             match &result {
-                Ok(_) => lock(&self.life).worked(),
+                Ok(_) if session.connection.process().is_none() => lock(&self.life).worked(),
+                Ok(_) => {}
                 Err(_) => self.note_death(&session),
             }
             result
@@ -236,7 +237,7 @@ impl Backend for Server {
 
     fn rest(&self) {
         // The process ends when the last who uses the connection is done.
-        let link = lock(&self.life).link.take();
+        let link = lock(&self.life).rest();
         drop(link);
     }
 

@@ -76,6 +76,33 @@ fn call(gateway: &mut Gateway, id: u64, name: &str, arguments: &Value) -> Value 
     answer
 }
 
+/// Holes 7.
+#[test]
+fn a_server_that_ends_a_second_after_each_start_is_started_five_times_and_then_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let options = ["--era", "legacy", "--live-ms", "1000", "--trace", trace.to_str().unwrap()];
+    let world = with(&format!("{ALL}{}", fixture("s", &options)));
+    let starts = || {
+        let lines = fs::read_to_string(&trace).unwrap_or_default();
+        lines.matches(r#""method":"initialize""#).count()
+    };
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-11-25");
+    let mut id = 0;
+    let mut ask = || {
+        id += 1;
+        call(&mut gateway, id, "s__echo", &json!({ "text": "hi" })).to_string()
+    };
+    let given_up = "it failed 5 times in a row and is tried again in ";
+    assert!(wait_until(|| ask().contains(given_up), LIMIT));
+    assert_eq!(starts(), 5);
+    for _ in 0..20 {
+        assert!(ask().contains(given_up));
+    }
+    assert_eq!(starts(), 5, "nobody is started while calls fail at once");
+}
+
 #[test]
 fn a_warm_start_with_many_servers_answers_every_list_and_starts_none() {
     let names: Vec<String> = (0..MANY).map(|number| format!("s{number}")).collect();

@@ -19,6 +19,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 pub use call::{LONG_NUMBER, WEIRD};
 pub use script::{BadScript, Discover, Quirk, Script, Speaks};
@@ -49,7 +50,16 @@ fn play(script: Script) -> ExitCode {
         complain(&format!("exiting with {status}"));
         return ExitCode::from(status);
     }
+    if let Some(live) = script.live {
+        thread::spawn(move || end_after(live));
+    }
     code(serve(script))
+}
+
+#[expect(clippy::exit, reason = "dying after a while is what is asked for")]
+fn end_after(live: Duration) {
+    thread::sleep(live);
+    std::process::exit(71);
 }
 
 fn serve(script: Script) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Servers that die, and what becomes of the calls that they had.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use capstan_backend::StdioSettings;
@@ -84,10 +85,50 @@ async fn what_a_server_says_before_it_ends_is_heard() {
     let arms = r#"
     *'"tools/list"'*) answer "$TOOLS" ;;
     *'"tools/call"'*) answer '{"content":[]}'; exit 0 ;;"#;
+    for _ in 0..10 {
+        let scene = Scene::of(shell(arms));
+        for _ in 0..2 {
+            assert_eq!(scene.call("do", "{}").await.unwrap(), r#"{"content":[]}"#);
+            until(|| scene.state() == "failed: it exited with code 0").await;
+        }
+    }
+}
+
+/// Holes 7.
+#[tokio::test]
+async fn a_server_that_ends_after_each_call_is_given_up_for_a_while() {
+    let arms = r#"
+    *'"tools/list"'*) answer "$TOOLS" ;;
+    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"'$$'"}]}'; exit 0 ;;"#;
     let scene = Scene::of(shell(arms));
-    for _ in 0..20 {
-        assert_eq!(scene.call("do", "{}").await.unwrap(), r#"{"content":[]}"#);
-        until(|| scene.state() == "failed: it exited with code 0").await;
+    let mut started = HashSet::new();
+    let refused = loop {
+        match scene.call("do", "{}").await {
+            Ok(answer) => assert!(started.insert(answer), "one process answered twice"),
+            Err(error) => break error,
+        }
+        until(|| scene.state().starts_with("failed: it exited with code 0")).await;
+    };
+    assert_eq!(started.len(), 5);
+    let told = "it exited with code 0; it failed 5 times in a row and is tried again in ";
+    assert!(refused.to_string().contains(told), "{refused}");
+    assert!(scene.state().contains(told), "{}", scene.state());
+    for _ in 0..100 {
+        scene.call("do", "{}").await.unwrap_err();
+    }
+}
+
+/// Holes 7.
+#[tokio::test]
+async fn a_server_that_we_stop_has_not_failed() {
+    let scene = Scene::of(shell("*'\"tools/list\"'*) answer \"$TOOLS\" ;;"));
+    let mut pids = HashSet::new();
+    for _ in 0..8 {
+        let pid = scene.pid().await;
+        assert!(pids.insert(pid));
+        scene.server.rest();
+        assert_eq!(scene.state(), "idle");
+        until(|| !alive(pid)).await;
     }
 }
 
