@@ -79,7 +79,7 @@ pub enum SpawnError {
     },
 }
 
-/// Starts the program. Its environment is what `launch` says and nothing else.
+/// Starts the program. Its environment is what `launch` says, with `PWD`, and nothing else.
 pub(crate) fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
     let program = find(launch)?;
     let mut keeper = keeper_command(launch);
@@ -90,6 +90,11 @@ pub(crate) fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
         }
         keeper.current_dir(cwd);
     }
+    // Programs believe it, so it names their own folder, whatever the environment says.
+    match launch.cwd.unwrap_or(Path::new(".")).canonicalize() {
+        Ok(folder) => keeper.env("PWD", folder),
+        Err(_) => keeper.env_remove("PWD"),
+    };
     let refused = |cause| SpawnError::Refused { command: launch.command.to_owned(), cause };
     let mut child = keeper.spawn().map_err(refused)?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {

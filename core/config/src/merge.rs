@@ -14,6 +14,7 @@ use crate::dialect::Dialect;
 use crate::environment::{self, EnvSettings};
 use crate::kin;
 use crate::problem::{Problem, Severity};
+use crate::read::file::SAME_NAME;
 use crate::read::server::Limits;
 use crate::read::{Part, Setting, Tables};
 use crate::rule::{OrderedRule, Reach, Rules};
@@ -71,6 +72,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
         for server in part.servers {
             let name = server.entry.name.clone();
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
+                loaded.problems.extend(collision(nearer, &server.entry, file));
                 nearer.keep_restrictions_of(&server.entry);
             } else {
                 loaded.shown.extend(server.shown);
@@ -88,6 +90,23 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>) -> Loaded {
     let shown = merge(&mut loaded.config, &mut tables, implied);
     loaded.shown.extend(shown);
     loaded
+}
+
+/// Reports two servers that are written differently and become one name. An entry of exactly the same
+/// name is meant to be replaced.
+fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Option<Problem> {
+    if nearer.display == other.display {
+        return None;
+    }
+    let message = format!(
+        "`{}` ({}) is not used: `{}` ({}) is called `{}` as well",
+        other.display, other.origin, nearer.display, nearer.origin, other.name
+    );
+    let lines = file.text.split_inclusive('\n').map(str::len);
+    let start = lines.take(other.origin.line.saturating_sub(1)).sum();
+    let problem = Problem::warning(message).help(SAME_NAME);
+    let place = Some(file.place(&(start..start)));
+    Some(Problem { place, server: Some(other.name.clone()), ..problem })
 }
 
 // === impl Loaded ===

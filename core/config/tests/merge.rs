@@ -20,7 +20,11 @@ fn the_nearer_scope_has_the_whole_entry() {
         file(Scope::Flag, "flag2", "[servers.c]\ncommand = \"flag2\""),
     ];
     let loaded = load_files(&files);
-    assert_eq!(loaded.problems, []);
+    let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        ["`a` (user:1) is not used: `A` (project:1) is called `a` as well (user:1:1)"]
+    );
     let commands: Vec<String> = loaded
         .config
         .servers
@@ -30,6 +34,49 @@ fn the_nearer_scope_has_the_whole_entry() {
         })
         .collect();
     assert_eq!(commands, ["c flag2 flag2:1", "a project project:1", "b user user:4"]);
+}
+
+/// Holes 13.
+#[test]
+fn two_servers_that_become_one_name_are_reported_with_both_places() {
+    let (spaced, dashed) =
+        ("[servers.\"My Server\"]\ncommand = \"a\"\n", "\n[servers.my-server]\ncommand = \"b\"\n");
+    let long = "x".repeat(32);
+    let cases = [
+        (
+            vec![format!("{spaced}{dashed}")],
+            "`my-server` is not used: `My Server` (f0:1) is called `my-server` as well (f0:4:10)",
+        ),
+        (
+            vec![dashed.to_owned(), spaced.to_owned()],
+            "`my-server` (f0:2) is not used: `My Server` (f1:1) is called `my-server` as well (f0:2:1)",
+        ),
+        (
+            vec![format!("[servers.{long}1]\ncommand = 'a'\n[servers.{long}2]\ncommand = 'b'")],
+            &format!(
+                "`{long}2` is not used: `{long}1` (f0:1) is called `{long}` as well (f0:3:10)"
+            ),
+        ),
+    ];
+    for (texts, expected) in cases {
+        let file = |(at, text): (usize, &String)| file(Scope::User, &format!("f{at}"), text);
+        let files: Vec<SourceFile> = texts.iter().enumerate().map(file).collect();
+        let loaded = load_files(&files);
+        let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, [expected]);
+        let help = loaded.problems.first().unwrap().help.as_deref();
+        assert!(help.is_some_and(|help| help.starts_with("rename one of them")), "{help:?}");
+        assert_eq!(loaded.config.servers.len(), 1);
+    }
+}
+
+#[test]
+fn a_server_that_a_nearer_file_replaces_by_its_exact_name_is_no_collision() {
+    for name in ["a", "\"My Server\""] {
+        let text = format!("[servers.{name}]\ncommand = \"run\"");
+        let files = [file(Scope::User, "user", &text), file(Scope::Flag, "flag", &text)];
+        assert_eq!(load_files(&files).problems, []);
+    }
 }
 
 #[test]

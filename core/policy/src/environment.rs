@@ -92,8 +92,6 @@ const PASSING: &[&str] = &[
     "NO_COLOR",
     "PATH",
     "SHELL",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
     "TERM",
     "TMPDIR",
     "TZ",
@@ -213,6 +211,8 @@ mod tests {
             "OLD_VALUE",
             "GIT_AUTHOR_NAME",
             "REQUESTS_CA_BUNDLE",
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
             "",
         ];
         for name in fine {
@@ -236,6 +236,14 @@ mod tests {
             "PATH_TOKEN",
             "HOME_SECRET",
             "CAPSTAN_LOG",
+            // Holes 13: whoever decides which certificates are believed decides who is.
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "CURL_CA_BUNDLE",
+            "NODE_EXTRA_CA_CERTS",
+            // Ours say nothing of the folder that the server works in.
+            "PWD",
+            "OLDPWD",
             "",
         ];
         for name in kept_back {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use capstan_backend::StdioSettings;
 use capstan_hub::ports::Backend;
 use capstan_model::Secret;
-use capstan_wire::object;
+use capstan_wire::{compose, object};
 use tracing_subscriber::EnvFilter;
 
 use crate::scene::{Scene, fixture, json, shell, until};
@@ -16,7 +16,7 @@ fn secret(text: &str) -> Secret<String> {
 }
 
 #[tokio::test]
-async fn a_server_has_the_declared_environment_and_nothing_of_ours() {
+async fn a_server_has_the_declared_environment_its_own_folder_and_nothing_of_ours() {
     let mut settings = fixture(&[]);
     settings.environment.insert("GREETING".to_owned(), secret("hällo $HOME"));
     let folder = tempfile::tempdir().unwrap();
@@ -24,10 +24,33 @@ async fn a_server_has_the_declared_environment_and_nothing_of_ours() {
     let scene = Scene::of(StdioSettings { cwd: Some(cwd.clone()), ..settings });
     let told = json(&scene.text("env", "{}").await);
     let variables = object::get(&told, "env").unwrap();
-    assert_eq!(variables.as_str(), r#"{"GREETING":"hällo $HOME","PATH":"/usr/bin:/bin"}"#);
+    let cwd_json = compose::string(&cwd.display().to_string());
+    assert_eq!(
+        variables.to_string(),
+        format!(r#"{{"GREETING":"hällo $HOME","PATH":"/usr/bin:/bin","PWD":{cwd_json}}}"#)
+    );
     assert_eq!(object::get_string(&told, "cwd").unwrap(), cwd.display().to_string());
     // We have more than that.
     assert!(std::env::vars_os().count() > 2);
+}
+
+/// Holes 13.
+#[tokio::test]
+async fn the_variable_pwd_names_the_folder_of_the_server_whatever_was_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+    let roundabout = folder.join(".");
+    for (cwd, expected) in [(Some(roundabout), folder.clone()), (None, here)] {
+        let mut settings = fixture(&[]);
+        settings.environment.insert("PWD".to_owned(), secret("/elsewhere"));
+        let scene = Scene::of(StdioSettings { cwd, ..settings });
+        let told = json(&scene.text("env", "{}").await);
+        let variables = object::get(&told, "env").unwrap();
+        let pwd = object::get_string(&variables, "PWD").unwrap();
+        assert_eq!(pwd, expected.display().to_string());
+        assert_eq!(object::get_string(&told, "cwd").unwrap(), pwd);
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use crate::fields::Fields;
 use crate::problem::{Problem, Report, Severity};
 use crate::server::{Server, ServerEntry};
 use crate::show::{self, Shown};
-use crate::source::{SourceFile, Surroundings};
+use crate::source::{Origin, SourceFile, Surroundings};
 use crate::tree::{Entry, Node, Table};
 use crate::units::show_duration;
 
@@ -92,7 +92,7 @@ impl Reading<'_> {
 
     fn servers(&mut self, tree: &Table) {
         let Some(servers) = tree.table("servers") else { return };
-        let mut taken: Vec<ServerName> = Vec::new();
+        let mut taken: Vec<(ServerName, &str, Origin)> = Vec::new();
         for (display, entry) in &servers.entries {
             let key = path_of(display, entry);
             let mut report = Report::new(self.file);
@@ -103,14 +103,15 @@ impl Reading<'_> {
                 self.part.problems.append(&mut report.problems);
                 continue;
             };
-            if taken.contains(&name) {
-                let problem = Problem::error(format!("`{display}` is the second server `{name}`"))
-                    .help("names that differ only in case or signs are the same; rename one");
-                report.add(problem, key, &entry.key);
+            if let Some((_, other, origin)) = taken.iter().find(|(taken, ..)| *taken == name) {
+                let message = format!(
+                    "`{display}` is not used: `{other}` ({origin}) is called `{name}` as well"
+                );
+                report.add(Problem::error(message).help(SAME_NAME), key, &entry.key);
                 self.part.problems.append(&mut report.problems);
                 continue;
             }
-            taken.push(name.clone());
+            taken.push((name.clone(), display, self.file.origin(&entry.key)));
             self.server(display, name, entry);
         }
     }
@@ -204,6 +205,10 @@ fn missing_env(tree: &Table) -> Option<MissingEnv> {
 }
 
 /// The dotted path of a server in the words of its file.
+/// What to do about two names that become one.
+pub(crate) const SAME_NAME: &str =
+    "rename one of them; case, signs and what follows 32 characters make no other name";
+
 fn path_of(display: &str, entry: &Entry) -> String {
     entry.path.clone().unwrap_or_else(|| join("servers", display))
 }
