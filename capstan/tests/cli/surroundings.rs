@@ -36,6 +36,9 @@ fn c43_secrets_and_functions_of_the_shell_stay_there() {
         .env("GITHUB_TOKEN", "ghp_canary")
         .env("BASH_FUNC_x%%", "() { echo canary; }")
         .env("NODE_OPTIONS", "--require canary")
+        .env("SSL_CERT_FILE", "/canary")
+        .env("SSL_CERT_DIR", "/canary")
+        .env("PWD", "/canary")
         .env("CAPSTAN_LOG", "warn");
     let ended = told.run();
     assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
@@ -43,9 +46,26 @@ fn c43_secrets_and_functions_of_the_shell_stay_there() {
     let mut names: Vec<&String> = told["env"].as_object().unwrap().keys().collect();
     names.sort_unstable();
     let xdg = ["CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "RUNTIME_DIR", "STATE_HOME"];
-    let mut expected = vec!["HOME".to_owned(), "PATH".to_owned()];
+    let mut expected = ["HOME", "PATH", "PWD"].map(str::to_owned).to_vec();
     expected.extend(xdg.map(|name| format!("XDG_{name}")));
     assert_eq!(names, expected.iter().collect::<Vec<_>>());
+    assert_eq!(told["env"]["PWD"], told["cwd"]);
+}
+
+/// Holes 13.
+#[test]
+fn variables_that_name_certificates_are_passed_on_where_they_are_declared() {
+    for line in [
+        "env_passthrough = [\"SSL_CERT_FILE\", \"SSL_CERT_DIR\"]",
+        "env = { SSL_CERT_FILE = \"${SSL_CERT_FILE}\", SSL_CERT_DIR = \"${SSL_CERT_DIR}\" }",
+    ] {
+        let world = with(&format!("{}{line}\n", fixture("f", &[])));
+        let told = world.capstan(["call", "f__env", "--json"]);
+        let told = told.env("SSL_CERT_FILE", "/a.pem").env("SSL_CERT_DIR", "/certs");
+        let told = surroundings(told.run());
+        assert_eq!(told["env"]["SSL_CERT_FILE"], "/a.pem", "{line}");
+        assert_eq!(told["env"]["SSL_CERT_DIR"], "/certs", "{line}");
+    }
 }
 
 #[test]
