@@ -259,12 +259,15 @@ impl Testimony {
 
     /// The servers that had approved definitions, and are not among these.
     fn lacking(&self, known: &BTreeSet<Owner>, finding: Option<&Finding>) -> BTreeSet<Owner> {
+        let every = || BTreeSet::from([(EVERY.to_owned(), String::new())]);
         match self {
+            // An earlier version kept no such record.
+            Self::None if matches!(finding, Some(Finding::Damaged(_))) => every(),
             Self::None => BTreeSet::new(),
             Self::Seen(seen) => seen.difference(known).cloned().collect(),
             // The database tells, where there is one.
             Self::Damaged if finding.is_none() => BTreeSet::new(),
-            Self::Damaged => BTreeSet::from([(EVERY.to_owned(), String::new())]),
+            Self::Damaged => every(),
         }
     }
 }
@@ -281,15 +284,13 @@ impl Finding {
         };
         let kept = kept.map(|kept| format!("; it is kept as `{}`", kept.display()));
         let then = match lost.iter().map(|(server, _)| server.as_str()).collect::<Vec<_>>()[..] {
-            [] => "no server had approved tools".to_owned(),
-            [EVERY] => "the tools of all servers are refused until you approve them".to_owned(),
-            ref servers => {
-                format!("the tools of {} are refused until you approve them", servers.join(", "))
-            }
+            [] => String::new(),
+            [EVERY] => "; the tools of all servers are refused".to_owned(),
+            ref servers => format!("; the tools of {} are refused", servers.join(", ")),
         };
+        let until = if then.is_empty() { "" } else { " until `capstan pins SERVER --approve`" };
         tracing::error!(
-            "{what}{}; {then} (`capstan pins SERVER --approve`), and approvals that waited for their \
-             call are asked for again",
+            "{what}{}{then}{until}; approvals that waited for their call are asked for again",
             kept.unwrap_or_default()
         );
     }

@@ -290,10 +290,15 @@ fn a_gateway_that_was_killed_leaves_nothing_that_matters() {
 fn a_database_that_cannot_be_used_stops_nothing_that_needs_none() {
     let allow = "[permissions]\nallow = [\"f__echo\"]\n\n";
     let world = with(&format!("{PATIENT}{allow}{}", fixture("f", &[])));
-    world.write(".local/state/capstan/state.db", "no database at all".repeat(1000));
     let mut gateway = gateway(&world);
     let echo = json!({ "name": "f__echo", "arguments": { "text": "hi" } });
-    assert_ne!(gateway.ask(1, "tools/call", &echo)["result"]["isError"], true);
+    assert_eq!(gateway.ask(1, "tools/call", &echo)["result"]["isError"], false);
+    // A folder in the place of the file cannot be opened, not even by root.
+    let db = world.state().join("capstan/state.db");
+    fs::remove_file(&db).unwrap();
+    fs::create_dir_all(db.join("full")).unwrap();
+    // What was compared with its approved definition before stays as it is.
+    assert_eq!(gateway.ask(4, "tools/call", &echo)["result"]["isError"], false);
     send_count(&mut gateway, 2);
     let broken = gateway.says("cannot be looked up");
     assert!(broken.contains("state.db"), "{broken}");

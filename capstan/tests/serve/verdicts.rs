@@ -6,6 +6,7 @@ use std::fs;
 use std::thread;
 
 use capstan_testkit::{World, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::stage::{Gateway, LIMIT, fixture, http, modern, with};
@@ -136,9 +137,10 @@ fn every_front_gives_the_verdict_that_why_gives() {
     let count = cases.len();
     assert_eq!(written(&world, 0, count), expected, "on the command line");
     // It writes beside the calls, so it must not end before all is written.
-    let gateway = over_http(&world, &cases);
+    let mut gateway = over_http(&world, &cases);
     assert_eq!(written(&world, count, count), expected, "over HTTP");
-    drop(gateway);
+    gateway.signal(Signal::TERM);
+    gateway.end();
     over_stdio(&world, &cases);
     assert_eq!(written(&world, 2 * count, count), expected, "over stdin and stdout");
 }

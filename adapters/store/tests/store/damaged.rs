@@ -189,6 +189,17 @@ async fn where_the_second_record_is_damaged_too_every_server_is_lost() {
 }
 
 #[tokio::test]
+async fn where_there_is_no_second_record_a_damaged_file_makes_every_server_lost() {
+    let (_folder, path) = filled().await;
+    // As an earlier version left it.
+    fs::remove_file(path.with_extension("pins")).unwrap();
+    overwrite(&path, 0, 64);
+    let (store, s) = (Database::at(&path), owner("s", "1"));
+    store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
+    assert_eq!(lost(&store).await, ["s"]);
+}
+
+#[tokio::test]
 async fn a_first_run_and_a_store_without_approved_definitions_raise_no_alarm() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("state.db");
