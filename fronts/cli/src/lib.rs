@@ -22,7 +22,6 @@ pub mod far;
 mod answer;
 mod print;
 mod diagnose;
-mod veil;
 mod table;
 mod clean;
 mod waiting;
