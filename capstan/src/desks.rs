@@ -8,7 +8,7 @@ use std::time::Duration;
 use capstan_cli::desks::{Desks, Seen};
 use capstan_cli::exit::{Exit, Failure};
 use capstan_control::{Control, ControlError, Gateway, Steered, find};
-use capstan_hub::approvals::{Answer, Answered};
+use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
 use capstan_hub::ports::BoxFuture;
 use futures::FutureExt;
 use futures::future::{join_all, select_all};
@@ -97,6 +97,22 @@ impl Desks for LocalHost {
             }));
             drop(select_all(looks).await);
             Ok(self.look().await)
+        }
+        .boxed()
+    }
+
+    fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, Failure>> {
+        async move {
+            let mut running = 0;
+            for gateway in find(&folders(&self.world)) {
+                match gateway.question(id).await {
+                    Ok(question) => return Ok(question),
+                    Err(ControlError::Unknown) => running += 1,
+                    // It is gone, about to be, or older than this command.
+                    Err(error) => tracing::debug!(%error, "a gateway does not answer"),
+                }
+            }
+            Err(unknown(id, running))
         }
         .boxed()
     }

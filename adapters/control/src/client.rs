@@ -15,8 +15,8 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, RUN, Said, UNKNOWN_QUESTION, WATCH,
-    Watch,
+    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, Question, RUN, SHOW, Said, Show,
+    UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::server::read_line;
 use crate::shell::{Hears, ShellLine, send};
@@ -56,6 +56,13 @@ impl Gateway {
         let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let params = written(&Watch { revision, wait: milliseconds });
         self.listed(WATCH, &params, wait.saturating_add(PATIENCE)).await
+    }
+
+    /// One of its questions, with all of its arguments.
+    pub async fn question(&self, id: &str) -> Result<OpenQuestion, ControlError> {
+        let params = written(&Show { id: id.to_owned() });
+        let question: Question = self.ask(SHOW, &params, PATIENCE).await?;
+        question.read().ok_or_else(|| self.silent())
     }
 
     /// Answers one of its questions: what became of it, and where a rule was written.
@@ -126,7 +133,7 @@ impl Gateway {
         patience: Duration,
     ) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
         let Listed { revision, questions } = self.ask(method, params, patience).await?;
-        let read = questions.into_iter().filter_map(crate::message::Question::read);
+        let read = questions.into_iter().filter_map(Question::read);
         Ok((revision, read.collect()))
     }
 
@@ -168,7 +175,8 @@ impl Gateway {
         let mut line = compose::request(1, method, Some(params));
         line.push(b'\n');
         writing.write_all(&line).await.map_err(failed)?;
-        let line = read_line(&mut BufReader::new(reading), MAX_LINE).await.map_err(failed)?;
+        let most = if method == SHOW { MAX_LONG_LINE } else { MAX_LINE };
+        let line = read_line(&mut BufReader::new(reading), most).await.map_err(failed)?;
         let line = line.ok_or_else(|| self.silent())?;
         match Message::parse(&line) {
             Ok(Message::Reply { reply, .. }) => Ok(reply),

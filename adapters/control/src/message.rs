@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use capstan_hub::approvals::{Answer, Answered, Extent, OpenQuestion, Span, Stands, Width};
+use capstan_hub::approvals::{
+    Answer, Answered, Extent, OpenQuestion, ShownArguments, Span, Stands, Width,
+};
 use capstan_model::{Effect, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,9 @@ pub(crate) const LIST: &str = "approvals/list";
 
 /// The same, and waits for a change.
 pub(crate) const WATCH: &str = "approvals/watch";
+
+/// Shows one question with all of its arguments.
+pub(crate) const SHOW: &str = "approvals/show";
 
 /// Answers a question.
 pub(crate) const ANSWER: &str = "approvals/answer";
@@ -46,6 +51,12 @@ pub(crate) struct Watch {
     pub(crate) wait: u64,
 }
 
+/// The params of [`SHOW`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Show {
+    pub(crate) id: String,
+}
+
 /// The result of [`LIST`] and [`WATCH`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Listed {
@@ -67,11 +78,18 @@ pub(crate) struct Question {
     client: Option<String>,
     kind: String,
     item: String,
+    server: String,
+    name: String,
     arguments: String,
+    bytes: usize,
+    sha256: String,
+    masked: usize,
+    shortened: bool,
     effect: Option<String>,
     rule: String,
     state: String,
     age: u64,
+    expires: u64,
 }
 
 /// The params of [`ANSWER`].
@@ -103,11 +121,18 @@ impl From<OpenQuestion> for Question {
             client: question.client,
             kind: question.kind.as_str().to_owned(),
             item: question.item,
-            arguments: question.arguments,
+            server: question.server,
+            name: question.name,
+            arguments: question.arguments.text,
+            bytes: question.arguments.bytes,
+            sha256: question.arguments.sha256,
+            masked: question.arguments.masked,
+            shortened: question.arguments.shortened,
             effect: question.effect.map(|effect| effect.as_str().to_owned()),
             rule: question.rule,
             state: question.stands.as_str().to_owned(),
-            age: u64::try_from(question.age.as_millis()).unwrap_or(u64::MAX),
+            age: milliseconds(question.age),
+            expires: milliseconds(question.expires),
         }
     }
 }
@@ -128,13 +153,26 @@ impl Question {
             client: self.client,
             kind: kinds.into_iter().find(|kind| kind.as_str() == self.kind)?,
             item: self.item,
-            arguments: self.arguments,
+            server: self.server,
+            name: self.name,
+            arguments: ShownArguments {
+                text: self.arguments,
+                bytes: self.bytes,
+                sha256: self.sha256,
+                masked: self.masked,
+                shortened: self.shortened,
+            },
             effect,
             rule: self.rule,
             stands: states.into_iter().find(|state| state.as_str() == self.state)?,
             age: Duration::from_millis(self.age),
+            expires: Duration::from_millis(self.expires),
         })
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 // === impl Said ===

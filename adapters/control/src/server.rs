@@ -23,8 +23,8 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, Said,
-    UNKNOWN_QUESTION, WATCH, Watch,
+    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, SHOW, Said,
+    Show, UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::shell::{Shell, ShellEvent};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
@@ -231,6 +231,10 @@ async fn answer(steered: &dyn Steered, method: &str, params: Option<&Json>) -> R
             // That nothing changes is an answer as well.
             drop(timeout(wait, approvals.changed(revision)).await);
             listed(approvals).await
+        }
+        SHOW => {
+            let Show { id } = read(params)?;
+            written(&Question::from(approvals.question(&id).await?))
         }
         ANSWER => {
             let said: Said = read(params)?;

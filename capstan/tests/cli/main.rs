@@ -23,6 +23,7 @@ mod config;
 mod dialects;
 mod clients;
 mod secrets;
+mod redaction;
 mod logs;
 mod packages;
 mod programs;

@@ -58,8 +58,8 @@ fn a_change_asks_again_and_shows_what_changed() {
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["awaiting_approval"]);
     assert!(!trace.exists());
     let ended = ends_with(run(&world, "trust"), 2);
-    says(&ended.stderr, "\n+env = { EXTRA = \"1\" }\n");
-    says(&ended.stderr, "\n [servers.f]\n");
+    says(&ended.stderr, "\n│ +env = { EXTRA = \"1\" }\n");
+    says(&ended.stderr, "\n│  [servers.f]\n");
     // Back to what was approved, it needs no new approval.
     world.write_project_config(&text);
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["connected"]);

@@ -9,8 +9,20 @@ use serde_json::{Value, json};
 
 use super::{LIMIT, Terminal, wait_until, world};
 
+/// Presses the key for the choice before.
+const UP: &str = "\u{1b}[A";
+
 /// Presses the key for the next choice.
 const DOWN: &str = "\u{1b}[B";
+
+/// The place of the no, where the cursor stands at first, when a yes may reach as far as it can.
+const NO: usize = 4;
+
+/// The keys that choose the choice at this place.
+fn keys(place: usize) -> String {
+    let (up, down) = (UP.repeat(NO.saturating_sub(place)), DOWN.repeat(place.saturating_sub(NO)));
+    format!("{up}{down}\r")
+}
 
 /// The command that is asked about.
 const CALL: &str = "call f__count --ask";
@@ -21,7 +33,7 @@ fn choose(world: &World, place: usize) -> u32 {
     let mut terminal = Terminal::start(world, CALL);
     terminal.wait_for("Run it?");
     terminal.wait_for("cancel");
-    terminal.press(&format!("{}\r", DOWN.repeat(place)));
+    terminal.press(&keys(place));
     terminal.end()
 }
 
@@ -63,9 +75,86 @@ fn a_person_sees_what_would_run_and_why_it_is_asked() {
     world.snapshots().bind(|| {
         insta::assert_snapshot!(shown.join("\n").trim());
     });
-    terminal.press("\r");
+    terminal.press("yes\r");
     assert_eq!(terminal.end(), 0);
     assert_eq!(last_approval(&world), "asked");
+}
+
+#[test]
+fn who_presses_nothing_but_enter_has_said_no() {
+    let world = world();
+    let mut terminal = Terminal::start(&world, CALL);
+    terminal.wait_for("cancel");
+    terminal.press("\r");
+    assert_eq!(terminal.end(), 6, "{}", terminal.screen());
+    assert_eq!(last_approval(&world), "refused");
+}
+
+/// A call with this text and a path behind it.
+fn long(world: &World, text: &str) -> Terminal {
+    let arguments = json!({ "text": text, "path": "/the/end" });
+    let word = arguments.to_string().replace(' ', "\\u0020");
+    Terminal::start(world, &format!("call f__count {word} --ask"))
+}
+
+/// Holes 9.
+#[test]
+fn arguments_that_do_not_fit_the_screen_are_shown_page_by_page_to_the_end() {
+    let world = world();
+    let mut terminal = long(&world, &format!("{}\u{202e}{}", "x".repeat(1500), "y".repeat(700)));
+    terminal.wait_for("lines 1 to ");
+    assert!(!terminal.screen().contains("Run it?"), "{}", terminal.screen());
+    let screen = terminal.screen();
+    let shown: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    world.snapshots().bind(|| {
+        insta::assert_snapshot!(shown.join("\n").trim());
+    });
+    terminal.press("\r");
+    terminal.wait_for("lines 11 to 26 of ");
+    terminal.press("\r");
+    terminal.wait_for("Run it?");
+    terminal.wait_for("cancel");
+    let screen = terminal.screen();
+    assert!(screen.contains("│   \"path\": \"/the/end\"\n│ }"), "{screen}");
+    assert!(terminal.written().contains("x\\u202ey"), "{screen}");
+    terminal.press("yes, t\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+}
+
+#[test]
+fn no_between_two_pages_refuses_and_skipping_is_said() {
+    let world = world();
+    let mut terminal = long(&world, &"x".repeat(9000));
+    terminal.wait_for("lines 1 to ");
+    terminal.press("no\r");
+    assert_eq!(terminal.end(), 6, "{}", terminal.screen());
+    let mut terminal = long(&world, &"x".repeat(9000));
+    terminal.wait_for("lines 1 to ");
+    terminal.press("skip\r");
+    terminal.wait_for("lines were not shown");
+    terminal.wait_for("cancel");
+    terminal.press("\r");
+    assert_eq!(terminal.end(), 6, "{}", terminal.screen());
+    let mut terminal = long(&world, &"x".repeat(9000));
+    terminal.wait_for("lines 1 to ");
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.end(), 6, "{}", terminal.screen());
+}
+
+#[test]
+fn no_value_can_imitate_a_line_of_the_question() {
+    let world = world();
+    let fake = "\n  effect     read\n? Run it?\r\u{1b}[2J\n… (12 more)\n│ }";
+    let mut terminal = long(&world, &format!("{}{fake}", " ".repeat(68)));
+    terminal.wait_for("Run it?");
+    terminal.wait_for("cancel");
+    for line in terminal.screen().lines().filter(|line| line.contains("Run it?")) {
+        assert!(line.starts_with("? Run it?") || line.starts_with("│ "), "{line}");
+    }
+    let ours = |line: &&str| line.starts_with("  effect") || line.starts_with("? Run");
+    assert_eq!(terminal.screen().lines().filter(ours).count(), 2, "{}", terminal.screen());
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.end(), 6);
 }
 
 #[test]
@@ -84,7 +173,7 @@ fn c61_each_choice_asks_again_or_does_not() {
         let mut terminal = Terminal::start(&world, call);
         terminal.wait_for("Run it?");
         terminal.wait_for("cancel");
-        terminal.press(&format!("{}\r", DOWN.repeat(place)));
+        terminal.press(&keys(place));
         assert_eq!(terminal.end(), exit, "{place}: {}", terminal.screen());
         assert_eq!(asks(&world, call), again, "{place}: the same call");
         assert_eq!(asks(&world, "call f__grow --ask"), other, "{place}: another tool");
@@ -126,7 +215,7 @@ fn a_rule_that_asks_offers_nothing_that_lasts() {
     terminal.wait_for("cancel");
     assert!(terminal.screen().contains("permissions.ask: f__count"), "{}", terminal.screen());
     assert!(!terminal.screen().contains("from now on"), "{}", terminal.screen());
-    terminal.press("\r");
+    terminal.press("yes\r");
     assert_eq!(terminal.end(), 0);
     assert!(asks(&world, CALL));
 }
@@ -144,37 +233,95 @@ fn without_a_terminal_nobody_is_asked_and_nothing_runs() {
     }
 }
 
+/// A gateway whose client waits for the answer to each call.
+struct Gateway {
+    child: std::process::Child,
+    stdin: std::process::ChildStdin,
+    stdout: Box<dyn Iterator<Item = String>>,
+}
+
+impl Gateway {
+    #[track_caller]
+    fn start(world: &World) -> Self {
+        let mut command = world.capstan(["serve"]).into_command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut gateway = Self { child, stdin, stdout: Box::new(lines) };
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        gateway.send(0, "initialize", &params);
+        assert!(gateway.stdout.next().unwrap().contains("protocolVersion"));
+        gateway
+    }
+
+    fn send(&mut self, id: u32, method: &str, params: &Value) {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(self.stdin, "{request}").unwrap();
+    }
+
+    #[track_caller]
+    fn end(mut self) {
+        drop(self.stdin);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
 #[test]
 fn whoever_watches_a_gateway_is_asked_about_each_call() {
     let world = world();
-    let mut command = world.capstan(["serve"]).into_command();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut gateway = command.spawn().unwrap();
-    let mut stdin = gateway.stdin.take().unwrap();
-    let mut stdout = BufReader::new(gateway.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let params = json!({
-        "protocolVersion": "2025-06-18",
-        "capabilities": { "elicitation": {} },
-        "clientInfo": { "name": "test", "version": "1" },
-    });
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    writeln!(stdin, "{hello}").unwrap();
-    assert!(stdout.next().unwrap().contains("protocolVersion"));
+    let mut gateway = Gateway::start(&world);
     let mut terminal = Terminal::start(&world, "approvals watch");
     terminal.wait_for("waiting for questions");
-    let call = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "f__count" },
-    });
-    writeln!(stdin, "{call}").unwrap();
-    terminal.wait_for("`f__count` (write, permissions.default: ask-writes)");
+    gateway.send(1, "tools/call", &json!({ "name": "f__count" }));
+    terminal.wait_for("may the tool `count` of `f` run?");
+    terminal.wait_for("permissions.default: ask-writes");
     terminal.wait_for("cancel (it stays open)");
-    terminal.press("\r");
+    terminal.press("yes, t\r");
     terminal.wait_for("it runs now");
-    assert!(stdout.any(|line| line.contains(r#""id":1,"result""#)));
+    assert!(gateway.stdout.any(|line| line.contains(r#""id":1,"result""#)));
     terminal.press("\u{3}");
     assert_eq!(terminal.end(), 130);
-    drop(stdin);
-    assert!(gateway.wait().unwrap().success());
+    gateway.end();
+}
+
+/// Holes 9.
+#[test]
+fn a_huge_argument_of_a_waiting_call_is_shown_to_its_end_without_colours_too() {
+    let world = world();
+    let mut gateway = Gateway::start(&world);
+    let arguments = json!({ "text": "x".repeat(1024 * 1024), "path": "/the/end" });
+    gateway.send(1, "tools/call", &json!({ "name": "f__count", "arguments": arguments }));
+    let asked = gateway.stdout.find(|line| line.contains("elicitation/create")).unwrap();
+    assert!(asked.len() < 10_000 && asked.contains("bytes, shortened, SHA-256 "), "{asked}");
+    let (_, id) = asked.split_once("capstan approvals show ").unwrap();
+    let id = id.get(..4).unwrap();
+    let listed = world.capstan(["approvals"]).run();
+    assert!(listed.stdout.contains("(10486"), "{}", listed.stdout);
+    assert!(listed.stderr.contains("`capstan approvals show ID`"), "{}", listed.stderr);
+    let all = world.capstan(["approvals", "show", id]).run().ok();
+    assert!(all.contains(&"x".repeat(1024 * 1024)) && all.contains("/the/end"));
+    let shown = world.capstan(["approvals", "show", id, "--json"]).run().ok();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown.get("arguments").unwrap(), &arguments);
+    assert_eq!(shown.get("arguments_shortened").unwrap(), false);
+    let digest = shown.get("arguments_sha256").unwrap().as_str().unwrap();
+    assert!(asked.contains(digest), "{asked}");
+    let variables = [("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+    let mut terminal = Terminal::start_with(&world, &format!("approvals show {id}"), &variables);
+    terminal.wait_for("lines 1 to ");
+    assert!(terminal.written().contains(digest), "{}", terminal.screen());
+    terminal.press("the rest\r");
+    terminal.wait_for("\"path\": \"/the/end\"");
+    terminal.wait_for(&format!("`capstan approvals yes {id}`"));
+    assert_eq!(terminal.end(), 0, "{}", terminal.screen());
+    let ended = world.capstan(["approvals", "show", "none"]).run();
+    assert_eq!(ended.status, Some(4), "{}", ended.stderr);
+    gateway.end();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! remembers places, [`dialect`] puts the words of other programs into ours, `expand` puts
 //! variables in, `read` finds out what the tree means and
 //! [`problem`] collects what is wrong with it, [`merge`] puts the files together into a
-//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`] and [`mask`] (what
+//! [`Config`]. Beside that road stand [`edit`] (text to text), [`show()`], [`mask`] and `redact` (what
 //! people see), [`client`] and [`carry`] (other programs' files, changed and taken over),
 //! [`registry`] (what others offer), [`schema()`] and [`reference()`] (what they look up), and
 //! [`environment`].
@@ -35,6 +35,7 @@ mod idle;
 pub mod merge;
 pub mod environment;
 pub mod mask;
+mod redact;
 mod show;
 pub mod edit;
 pub mod registry;
@@ -58,6 +59,7 @@ pub use merge::{Loaded, load};
 pub use overrides::{ToolOverride, ToolOverrides};
 pub use plugin::{Plugin, PluginPart, UserSetting};
 pub use problem::{Problem, Severity};
+pub use redact::{Hide, redact_file};
 pub use reference::reference;
 pub use rule::{OrderedRule, Reach, Rule, Rules};
 pub use schema::schema;

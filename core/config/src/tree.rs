@@ -11,6 +11,8 @@ use indexmap::IndexMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) entries: IndexMap<String, Entry>,
+    /// Entries without a meaning: the value is null, or a later entry has the same key.
+    pub(crate) unread: Vec<(String, Entry)>,
 }
 
 /// A key with its value.

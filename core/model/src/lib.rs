@@ -18,6 +18,7 @@ mod hint;
 pub mod secret;
 pub mod credentials;
 pub mod mask;
+pub mod text;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};

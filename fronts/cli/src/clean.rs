@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 
+use capstan_model::text::is_invisible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Most marks above and below one letter; more would climb over the neighbouring lines.
@@ -135,24 +136,8 @@ fn is_seen(before: Option<char>, c: char, next: Option<char>) -> bool {
             (Some(before), Some(next)) => joins(before) && joins(next),
             (Some(_) | None, _) => false,
         },
-        _ => !c.is_control() && !is_hidden(c),
+        _ => !c.is_control() && !is_invisible(c),
     }
-}
-
-/// Whether `c` takes no room and shows nothing, or changes the order of what is read.
-fn is_hidden(c: char) -> bool {
-    matches!(c,
-        // Soft hyphen, joiners and fillers that show nothing.
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
-        // Zero width, marks of direction, line and paragraph separators.
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        // Variation selectors, notes between lines, musical controls.
-        | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{1bca0}'..='\u{1bca3}'
-        // Tags and the second set of variation selectors: a whole alphabet nobody sees.
-        | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// Whether a joiner beside `c` is good spelling: pictures, and scripts from Arabic to Sinhala.

@@ -15,6 +15,9 @@ pub trait Desks {
     /// What lies open once that is something else than `seen`, or after a while.
     fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, Failure>>;
 
+    /// One question with all of its arguments.
+    fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, Failure>>;
+
     /// Answers a question, wherever it lies: what became of it, and where a rule was written.
     fn answer<'a>(
         &'a self,

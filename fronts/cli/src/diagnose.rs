@@ -1,13 +1,12 @@
 //! Shows a problem of the configuration with the lines it is in.
 
-use capstan_config::{Problem, Severity, SourceFile};
+use capstan_config::{Hide, Problem, Severity, SourceFile, redact_file};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report,
     Severity as Level,
 };
 
 use crate::clean::clean;
-use crate::veil::veil;
 
 /// The problem as a picture of the place it is in.
 pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {
@@ -24,7 +23,8 @@ pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usiz
         diagnostic.labels = Some(vec![LabeledSpan::new_with_span(Some(label), span)]);
         let file = files.iter().find(|file| file.path == place.file);
         report = file.map(|file| {
-            let source = NamedSource::new(&file.path, veil(&file.text));
+            let text = redact_file(&file.path, &file.text, Hide::EveryValue);
+            let source = NamedSource::new(&file.path, text);
             Report::new(diagnostic.clone()).with_source_code(source)
         });
     }

@@ -3,7 +3,7 @@
 //! Read in this order: [`args`] is what can be typed, [`host`] and [`desks`] what the front needs
 //! from the program around it, [`far`] how it works in a gateway that runs, `context` what every command gets, `commands` has one file a command,
 //! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
-//! asks: `operator`, `confirm`, `form`, `keyboard`.
+//! asks: `operator`, `confirm`, `form`, `panel`, `keyboard`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
 //! through `clean` before a person sees it.
@@ -18,11 +18,11 @@ mod arguments;
 mod operator;
 mod confirm;
 mod form;
+mod panel;
 pub mod far;
 mod answer;
 mod print;
 mod diagnose;
-mod veil;
 mod table;
 mod clean;
 mod waiting;

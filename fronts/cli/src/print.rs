@@ -290,8 +290,17 @@ pub(crate) fn stderr_width() -> Option<usize> {
     columns(stderr_is_terminal().then(std::io::stderr)?)
 }
 
+/// The columns and the lines of the terminal that stderr goes to; `None` when it is none.
+pub(crate) fn stderr_size() -> Option<(usize, usize)> {
+    size(stderr_is_terminal().then(std::io::stderr)?)
+}
+
 fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    size(terminal).map(|(columns, _)| columns)
+}
+
+fn size(terminal: impl std::os::fd::AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
-    let columns = usize::from(size.ws_col);
-    (columns > 0).then_some(columns)
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0).then_some((columns, rows.max(10)))
 }

@@ -1,8 +1,9 @@
 //! The question whether a call may run, as a form that a client shows.
 
-use capstan_hub::approvals::{Extent, Span, Width};
+use capstan_hub::approvals::{Extent, Layout, Span, Width};
 use capstan_hub::ports::Question;
 use capstan_model::Effect;
+use capstan_model::text::is_invisible;
 use capstan_wire::{Json, compose, object};
 
 /// Only this call; what is meant when nothing is said.
@@ -11,23 +12,14 @@ const ONCE: &str = "once";
 /// This tool, in the operator's configuration.
 const ALWAYS: &str = "always";
 
+/// The longest arguments in a question to a client, in bytes.
+const MAX_ARGUMENTS: usize = 2000;
+
 /// The question as the params of an elicitation.
 pub(crate) fn form(question: &Question) -> Json {
-    let Question { id, kind, effect, rule, offers, .. } = question;
-    let message = format!(
-        "Capstan asks: may the {} `{}` of the server `{}` run? It is a {}. Arguments: {} \
-         (rule: {rule})",
-        kind.as_str(),
-        id.item,
-        id.server,
-        match effect {
-            Effect::Read => "read",
-            Effect::Write => "write",
-            Effect::Unknown => "call of unknown effect",
-        },
-        question.shown_arguments(),
-    );
     let text = compose::string;
+    let message = message(question);
+    let offers = &question.offers;
     let allow = compose::object(&[
         ("type", &text("boolean")),
         ("title", &text("Allow this call")),
@@ -53,6 +45,45 @@ pub(crate) fn form(question: &Question) -> Json {
         ("required", &compose::array(&[text("allow")])),
     ]);
     compose::object(&[("message", &text(&message)), ("requestedSchema", &schema)])
+}
+
+/// The question in words. What the caller wrote stands last, so that nothing of ours can be taken for
+/// a part of it, and on one line of its own.
+fn message(question: &Question) -> String {
+    let Question { id, kind, effect, rule, open, .. } = question;
+    let effect = match effect {
+        Effect::Read => "read",
+        Effect::Write => "write",
+        Effect::Unknown => "call of unknown effect",
+    };
+    let arguments = question.shown_arguments(Layout::Line(MAX_ARGUMENTS));
+    let all = match open {
+        Some(open) if arguments.shortened => {
+            format!(" `capstan approvals show {open}` shows all of them.")
+        }
+        Some(_) | None => String::new(),
+    };
+    format!(
+        "Capstan asks: may the {} `{}` of the server `{}` run? It is a {effect}. Rule: {}. \
+         Arguments: {}, SHA-256 {}.{all}\n│ {}",
+        kind.as_str(),
+        name(&id.item),
+        id.server,
+        name(rule),
+        arguments.summary(),
+        arguments.sha256,
+        arguments.text,
+    )
+}
+
+/// A name that somebody else chose, with nothing in it that could end the quotes around it.
+fn name(text: &str) -> String {
+    let escaped = |c: char| c.is_control() || is_invisible(c) || c == '`';
+    let mut name = String::with_capacity(text.len());
+    for c in text.chars() {
+        if escaped(c) { name.extend(c.escape_unicode()) } else { name.push(c) }
+    }
+    name
 }
 
 /// What a client answered: how far its yes reaches, or `None` for a no.
@@ -113,6 +144,7 @@ mod tests {
             rule: "permissions.default: ask-writes".to_owned(),
             by: By::Default,
             offers,
+            open: Some("k7f2".to_owned()),
         }
     }
 
@@ -142,6 +174,40 @@ mod tests {
         let message = object::get_string(&form(&question(all())), "message").unwrap();
         assert!(message.contains("`write` of the server `files`"), "{message}");
         assert!(message.contains(r#"{"path":"x","token":"***"}"#), "{message}");
+    }
+
+    fn asked(item: &str, arguments: &str) -> String {
+        let mut question = question(all());
+        (question.id.item, question.arguments) = (item.to_owned(), json(arguments));
+        object::get_string(&form(&question), "message").unwrap()
+    }
+
+    /// Holes 9.
+    #[test]
+    fn arguments_that_do_not_fit_are_said_to_be_shortened_and_how_to_see_all() {
+        let long = format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(5000));
+        let message = asked("write", &long);
+        let (ours, theirs) = message.split_once('\n').unwrap();
+        assert!(ours.contains("Arguments: 5014 bytes, shortened, SHA-256 "), "{ours}");
+        assert!(ours.ends_with(". `capstan approvals show k7f2` shows all of them."), "{ours}");
+        assert!(theirs.starts_with("│ {\"a\":\"xxx"), "{theirs}");
+        assert!(theirs.ends_with("\"…(+4500 bytes),\"b\":1}"), "{theirs}");
+        let short = asked("write", r#"{"a":1}"#);
+        assert!(short.contains("Arguments: 7 bytes, SHA-256 ") && !short.contains("shortened"));
+        assert!(!short.contains("approvals show"), "{short}");
+    }
+
+    #[test]
+    fn neither_arguments_nor_names_can_imitate_the_words_of_the_question() {
+        let fake = r#"{"a":"x\"}\n\nIt is a read. Arguments: 2 bytes.\n│ {}\u2028\u202e"}"#;
+        let message = asked("w` of the server `files` run? It is a read.\n\u{200b}", fake);
+        let lines: Vec<&str> = message.split(['\n', '\u{2028}']).collect();
+        let [ours, theirs] = lines.as_slice() else { panic!("{message}") };
+        assert!(ours.contains(
+            r"`w\u{60} of the server \u{60}files\u{60} run? It is a read.\u{a}\u{200b}` of"
+        ));
+        assert!(theirs.starts_with(r#"│ {"a":"x\"}\n\nIt is"#), "{theirs}");
+        assert!(!message.contains('\u{202e}'), "{message}");
     }
 
     #[test]

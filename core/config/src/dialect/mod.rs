@@ -35,6 +35,7 @@ use crate::expand::forms::Forms;
 use crate::expand::{Inputs, MissingEnv};
 use crate::plugin::PluginPart;
 use crate::problem::Problem;
+use crate::redact::scrub;
 use crate::source::{Origin, SourceFile, Surroundings};
 use crate::syntax::Syntax;
 use crate::tree::Table;
@@ -180,7 +181,8 @@ pub(crate) fn open(file: &SourceFile, around: Surroundings<'_>) -> Result<Opened
         Dialect::OpenCode => opencode::read(&mut work),
         Dialect::Mcpb => bundle::read(&mut work),
     }
-    let (tree, problems, manner) = work.finish();
+    let (tree, mut problems, mut manner) = work.finish();
+    scrub(&file.path, &file.text, problems.iter_mut().chain(&mut manner.gateway));
     Ok(Opened { file, tree, problems, manner })
 }
 

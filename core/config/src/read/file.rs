@@ -6,6 +6,7 @@ use crate::dialect::{self, Dialect, Lift, Manner, Opened};
 use crate::expand::{Expander, MissingEnv, join};
 use crate::fields::Fields;
 use crate::problem::{Problem, Report, Severity};
+use crate::redact::scrub;
 use crate::server::{Server, ServerEntry};
 use crate::show::{self, Shown};
 use crate::source::{Origin, SourceFile, Surroundings};
@@ -68,6 +69,8 @@ impl Part {
         part.problems.sort_by_key(|problem| problem.place.as_ref().map(|place| place.start));
         // One key of another program may set two of ours, and be wrong for both.
         part.problems.dedup();
+        let broken = part.servers.iter_mut().filter_map(|it| it.entry.status.as_mut().err());
+        scrub(&file.path, &file.text, part.problems.iter_mut().chain(broken));
         part
     }
 }

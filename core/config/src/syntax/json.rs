@@ -61,13 +61,19 @@ fn node_of(value: &JsonValue<'_>, doubles: &mut Vec<Double>) -> Node {
                     ObjectPropName::String(name) => (name.value.to_string(), span_of(name)),
                     ObjectPropName::Word(name) => (name.value.to_owned(), span_of(name)),
                 };
-                if table.get(&key).is_some() {
-                    doubles.push(Double { key: key.clone(), span: at.clone() });
-                }
+                let node = node_of(&property.value, doubles);
+                let (is_null, entry) =
+                    (matches!(node.value, Value::Null), Entry::new(at.clone(), node));
                 // To most programs a key with `null` is a key left out.
-                match node_of(&property.value, doubles) {
-                    Node { value: Value::Null, .. } => drop(table.entries.shift_remove(&key)),
-                    node => table.put(key, Entry::new(at, node)),
+                let before = if is_null {
+                    table.unread.push((key.clone(), entry));
+                    table.entries.shift_remove(&key)
+                } else {
+                    table.entries.insert(key.clone(), entry)
+                };
+                if let Some(before) = before {
+                    table.unread.push((key.clone(), before));
+                    doubles.push(Double { key, span: at });
                 }
             }
             Value::Table(table)

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::problem::Problem;
+use crate::redact::scrub;
 use crate::source::Place;
 use crate::tree::Table;
 
@@ -39,7 +40,7 @@ pub(crate) struct Double {
 
 /// Why a text cannot be read.
 #[derive(Debug)]
-struct Fault {
+pub(crate) struct Fault {
     message: String,
     span: Range<usize>,
 }
@@ -67,18 +68,24 @@ impl Syntax {
 
     /// Reads a text. A text with a mistake of syntax gives nothing but that mistake.
     pub(crate) fn read(self, path: &str, text: &str) -> Result<Document, Box<Problem>> {
-        let plain = plain(text);
-        let document = match self {
-            Self::Toml => toml::read(&plain),
-            Self::Json => json::read(&plain),
-            Self::Yaml => yaml::read(&plain),
-        };
-        document.map_err(|Fault { message, span }| {
+        self.parse(text).map_err(|Fault { message, span }| {
             let mut problem = Problem::error(format!("not valid {}: {message}", self.as_str()))
                 .help("nothing of this file is used until this is mended");
             problem.place = Some(Place::of(path, text, &span));
+            // The message may repeat a key, and a key may be a token.
+            scrub(path, text, [&mut problem]);
             Box::new(problem)
         })
+    }
+
+    /// Parses a text.
+    pub(crate) fn parse(self, text: &str) -> Result<Document, Fault> {
+        let plain = plain(text);
+        match self {
+            Self::Toml => toml::read(&plain),
+            Self::Json => json::read(&plain),
+            Self::Yaml => yaml::read(&plain),
+        }
     }
 
     fn as_str(self) -> &'static str {

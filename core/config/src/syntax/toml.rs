@@ -22,7 +22,7 @@ fn table_of(table: &DeTable<'_>) -> Table {
         let entry = Entry::new(key.span(), node_of(value.get_ref(), value.span()));
         (key.get_ref().to_string(), entry)
     });
-    Table { entries: entries.collect() }
+    Table { entries: entries.collect(), ..Table::default() }
 }
 
 fn node_of(value: &DeValue<'_>, span: Range<usize>) -> Node {

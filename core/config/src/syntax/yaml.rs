@@ -127,8 +127,12 @@ impl<'t> Reader<'t> {
             if table.get(&key).is_some() {
                 return Err(Fault { message: format!("`{key}` stands here twice"), span: at });
             }
-            if !matches!(node.value, Value::Null) {
-                table.put(key, Entry::new(at, node));
+            let is_null = matches!(node.value, Value::Null);
+            let entry = Entry::new(at, node);
+            if is_null {
+                table.unread.push((key, entry));
+            } else {
+                table.put(key, entry);
             }
         }
     }

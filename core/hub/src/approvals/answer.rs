@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use capstan_model::{Effect, Kind};
+use jiff::Timestamp;
 
-use super::{Approvals, Decision, Extent, GOOD_FOR, NoRule, Others, Span};
+use super::{Approvals, Decision, Extent, GOOD_FOR, Layout, NoRule, Others, ShownArguments, Span};
 use crate::Ground;
 use crate::approvals::desk::Open;
 use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
@@ -14,6 +15,9 @@ const MAX_GRANTS: u32 = 64;
 
 /// The longest name of an item, or of a rule, that is shown.
 const MAX_NAME: usize = 500;
+
+/// The longest arguments in the list of questions, in bytes.
+const MAX_ARGUMENTS: usize = 500;
 
 /// What the operator says to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +82,12 @@ pub struct OpenQuestion {
     pub kind: Kind,
     /// The item.
     pub item: String,
-    /// Its arguments, without what looks like a secret and not too long. Not cleaned for a terminal.
-    pub arguments: String,
+    /// The server.
+    pub server: String,
+    /// The item as its server calls it.
+    pub name: String,
+    /// Its arguments, shortened in a list; for what is approved already only their digest.
+    pub arguments: ShownArguments,
     /// What it does; `None` for what is approved already.
     pub effect: Option<Effect>,
     /// The rule that asks.
@@ -88,6 +96,8 @@ pub struct OpenQuestion {
     pub stands: Stands,
     /// How long ago it was asked.
     pub age: Duration,
+    /// How long it can still be answered, or used.
+    pub expires: Duration,
 }
 
 /// How a question stands.
@@ -110,13 +120,27 @@ impl Approvals {
         let Some(others) = &self.others else { return (0, Vec::new()) };
         let now = others.shells.clock.monotonic();
         others.desk.sweep(now.saturating_sub(GOOD_FOR));
-        let (revision, mut all) = others.desk.look(|open| shown(open, now));
-        let grants = others.shells.store.list(others.shells.clock.now(), MAX_GRANTS).await;
-        match grants {
-            Ok(grants) => all.extend(grants.into_iter().map(approved)),
-            Err(error) => others.say_broken(&error),
-        }
+        let layout = Layout::Line(MAX_ARGUMENTS);
+        let (revision, mut all) = others.desk.look(|open| shown(open, now, layout));
+        all.extend(others.granted().await);
         (revision, all)
+    }
+
+    /// One question with all of its arguments, or an approval that is not used yet.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn question(&self, id: &str) -> Result<OpenQuestion, AnswerError> {
+        let unknown = || AnswerError::Unknown { id: id.to_owned() };
+        let others = self.others.as_ref().ok_or_else(unknown)?;
+        let now = others.shells.clock.monotonic();
+        others.desk.sweep(now.saturating_sub(GOOD_FOR));
+        let full = |open: &Open| (open.id == id).then(|| shown(open, now, Layout::Full));
+        let (_, found) = others.desk.look(full);
+        match found.into_iter().flatten().next() {
+            Some(question) => Ok(question),
+            None => others.granted().await.into_iter().find(|it| it.id == id).ok_or_else(unknown),
+        }
     }
 
     /// Waits until the list is no longer the one of that number.
@@ -170,6 +194,18 @@ impl Approvals {
 // === impl Others ===
 
 impl Others {
+    /// The approvals that are not used yet.
+    async fn granted(&self) -> Vec<OpenQuestion> {
+        let now = self.shells.clock.now();
+        match self.shells.store.list(now, MAX_GRANTS).await {
+            Ok(grants) => grants.into_iter().map(|grant| approved(grant, now)).collect(),
+            Err(error) => {
+                self.say_broken(&error);
+                Vec::new()
+            }
+        }
+    }
+
     /// Lets the waiting call run, or the next one like it.
     async fn approve(&self, open: Open, extent: Extent) -> Result<Answered, AnswerError> {
         let remembered = match (extent, open.memory.upgrade()) {
@@ -220,7 +256,7 @@ fn tell(mut open: Open, answer: Answer) -> Option<Open> {
     }
 }
 
-fn shown(open: &Open, now: Duration) -> OpenQuestion {
+fn shown(open: &Open, now: Duration, layout: Layout) -> OpenQuestion {
     let Question { caller, id, kind, effect, rule, .. } = &open.question;
     OpenQuestion {
         id: open.id.clone(),
@@ -228,11 +264,14 @@ fn shown(open: &Open, now: Duration) -> OpenQuestion {
         client: caller.client.clone(),
         kind: *kind,
         item: clipped(id.to_string()),
-        arguments: open.question.shown_arguments(),
+        server: id.server.to_string(),
+        name: clipped(id.item.clone()),
+        arguments: open.question.shown_arguments(layout),
         effect: Some(*effect),
         rule: clipped(rule.clone()),
         stands: if open.waiting.is_some() { Stands::Waiting } else { Stands::Open },
         age: now.saturating_sub(open.asked),
+        expires: GOOD_FOR.saturating_sub(now.saturating_sub(open.asked)),
     }
 }
 
@@ -245,19 +284,23 @@ fn clipped(mut text: String) -> String {
     text
 }
 
-fn approved(grant: Grant) -> OpenQuestion {
-    let Grant { id, binding, .. } = grant;
+fn approved(grant: Grant, now: Timestamp) -> OpenQuestion {
+    let Grant { id, binding, expires_at } = grant;
+    let sha256 = binding.arguments;
     OpenQuestion {
         id,
         caller: binding.subject,
         client: None,
         kind: binding.kind,
         item: clipped(binding.item),
-        arguments: String::new(),
+        server: String::new(),
+        name: String::new(),
+        arguments: ShownArguments { sha256, ..ShownArguments::default() },
         effect: None,
         rule: String::new(),
         stands: Stands::Approved,
         age: Duration::ZERO,
+        expires: Duration::try_from(expires_at.duration_since(now)).unwrap_or_default(),
     }
 }
 

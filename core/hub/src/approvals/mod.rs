@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `extent` says how far a yes reaches, `memory` what is remembered of
 //! earlier ones, `desk` where questions lie open for other shells, `rule` what a saved yes
-//! becomes, `digest` what binds an approval to its arguments; here is the order in which they
+//! becomes, `digest` what binds an approval to its arguments, `arguments` how a person sees them; here is the order in which they
 //! are asked. `answer` is the other end: the operator who looks at the desk.
 //!
 //! **Invariant:** an approval runs one call at most, and nothing but a yes to the very question
@@ -11,6 +11,7 @@
 mod extent;
 mod memory;
 mod digest;
+mod arguments;
 mod rule;
 mod desk;
 mod answer;
@@ -25,6 +26,7 @@ use futures::future::{Either, select};
 use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
+pub use arguments::{Layout, ShownArguments};
 pub use desk::{MAX_OPEN, MAX_OWN};
 pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};
@@ -141,6 +143,7 @@ impl Approvals {
             let approval = operator.approve(&question).await;
             return self.settle(session, &question, approval, operator).await.into();
         };
+        let question = Question { open: Some(waiting.id.clone()), ..question };
         let Decision { approval, open } = others.ask(waiting, &question, operator).await;
         // What was said elsewhere is settled there.
         let approval = match approval {

@@ -158,6 +158,7 @@ mod tests {
             rule: "permissions.default: ask".to_owned(),
             by: By::Default,
             offers: Vec::new(),
+            open: None,
         }
     }
 

@@ -46,6 +46,7 @@ pub(super) fn permit(
             rule: ruling.rule,
             by: ruling.by,
             offers: vec![Extent::Once],
+            open: None,
         })),
         Verdict::Deny => {
             return Err(CallError::Denied { item: resolved.id.to_string(), rule: ruling.rule });

@@ -3,17 +3,12 @@
 use std::sync::Arc;
 
 use capstan_model::{By, Caller, Effect, ItemId, Kind, ServerName};
-use capstan_policy::redact::redact;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
-use serde_json::Value;
 
 use super::BoxFuture;
 use crate::Ground;
 use crate::approvals::Extent;
-
-/// Longest arguments that are shown in a question, in bytes.
-const MAX_SHOWN: usize = 500;
 
 /// JSON-RPC: a person said no.
 const REFUSED_BY_USER: i64 = -1;
@@ -157,6 +152,8 @@ pub struct Question {
     pub by: By,
     /// How far a yes may reach here; never empty, and the first is this one call.
     pub offers: Vec<Extent>,
+    /// The name under which other shells can show and answer it, where there are any.
+    pub open: Option<String>,
 }
 
 /// The operator's decision, and on what ground.
@@ -226,46 +223,6 @@ pub enum Notice {
         /// All that it says, as it wrote it.
         params: Json,
     },
-}
-
-// === impl Question ===
-
-impl Question {
-    /// The arguments as a person may see them: without what looks like a secret, and not too long.
-    /// They are not cleaned for a terminal. Where long texts in them are cut, they are still JSON.
-    pub fn shown_arguments(&self) -> String {
-        let mut shown = match self.arguments.read::<Value>() {
-            Ok(mut value) => {
-                redact(&mut value);
-                let whole = value.to_string();
-                if whole.len() > MAX_SHOWN {
-                    cut(&mut value, MAX_SHOWN / 4);
-                    value.to_string()
-                } else {
-                    whole
-                }
-            }
-            Err(_) => "(they cannot be read)".to_owned(),
-        };
-        if shown.len() > MAX_SHOWN {
-            shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
-            shown.push('…');
-        }
-        shown
-    }
-}
-
-/// Cuts every text in a value that is longer than this.
-fn cut(value: &mut Value, most: usize) {
-    match value {
-        Value::String(text) if text.len() > most => {
-            text.truncate(text.floor_char_boundary(most));
-            text.push('…');
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, most)),
-        Value::Object(members) => members.values_mut().for_each(|member| cut(member, most)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 // === impl Approval ===

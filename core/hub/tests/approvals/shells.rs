@@ -213,10 +213,35 @@ async fn the_operator_sees_what_is_asked_and_no_secrets() {
     let scene = Scene::new();
     scene.refused("files__write", r#"{"path":"x","api_key":"hunter2"}"#).await;
     let question = scene.open(1).await.remove(0);
-    assert_eq!(question.arguments, r#"{"path":"x","api_key":"***"}"#);
+    assert_eq!(question.arguments.text, r#"{"path":"x","api_key":"***"}"#);
     assert_eq!((question.caller.as_str(), question.item.as_str()), ("operator", "files__write"));
     assert_eq!(question.rule, "permissions.default: ask");
     let long = format!(r#"{{"path":"{}"}}"#, "é".repeat(5000));
     scene.refused("files__write", &long).await;
-    assert!(scene.open(2).await[1].arguments.len() < 600);
+    let listed = scene.open(2).await.remove(1);
+    assert!(listed.arguments.shortened && listed.arguments.text.len() < 600);
+}
+
+/// Holes 9.
+#[tokio::test(start_paused = true)]
+async fn the_operator_can_see_all_of_the_arguments_and_their_digest() {
+    let scene = Scene::new();
+    let long = format!(r#"{{"text":"{}","path":"/x","api_key":"hunter2"}}"#, "é".repeat(5000));
+    scene.refused("files__write", &long).await;
+    let listed = scene.open(1).await.remove(0);
+    let full = scene.world.hub.approvals.question(&listed.id).await.unwrap();
+    assert!(!full.arguments.shortened && full.arguments.bytes == long.len());
+    assert!(full.arguments.text.contains(&"é".repeat(5000)), "{}", full.arguments.text);
+    assert!(full.arguments.text.contains("\n  \"path\": \"/x\","), "{}", full.arguments.text);
+    assert!(!full.arguments.text.contains("hunter2"));
+    assert_eq!((full.server.as_str(), full.name.as_str()), ("files", "write"));
+    assert_eq!(full.arguments.sha256, listed.arguments.sha256);
+    assert!(full.expires <= GOOD_FOR && !full.expires.is_zero());
+    // What is approved and not used is known by the same digest.
+    scene.answer(&listed.id, ONCE).await;
+    let approved = scene.world.hub.approvals.question(&listed.id).await.unwrap();
+    assert_eq!(approved.stands.as_str(), "approved");
+    assert_eq!(approved.arguments.sha256, full.arguments.sha256);
+    assert!(approved.arguments.text.is_empty());
+    assert!(scene.world.hub.approvals.question("none").await.is_err());
 }

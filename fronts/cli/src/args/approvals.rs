@@ -15,6 +15,7 @@ pub struct AskArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan approvals\n  \
+    capstan approvals show k7f2\n  \
     capstan approvals yes k7f2\n  \
     capstan approvals yes k7f2 --tool --save\n  \
     capstan approvals watch")]
@@ -33,6 +34,8 @@ pub enum ApprovalsCommand {
     Yes(YesArgs),
     /// Refuse a call
     No(NoArgs),
+    /// Show a call with all of its arguments
+    Show(ShowArgs),
     /// Show calls as they come; on a terminal, ask about each
     Watch,
 }
@@ -53,6 +56,13 @@ pub struct YesArgs {
 /// `capstan approvals no`.
 #[derive(Debug, Args)]
 pub struct NoArgs {
+    /// The question, as the list names it
+    pub id: String,
+}
+
+/// `capstan approvals show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
     /// The question, as the list names it
     pub id: String,
 }

@@ -13,11 +13,18 @@ use crate::context::Context;
 use crate::desks::Seen;
 use crate::exit::{Exit, Failure};
 use crate::form::{Prompter, Terminal};
+use crate::panel;
 use crate::print::{stderr_is_terminal, stdin_is_terminal, width};
 use crate::table::table;
 
 /// Longest name that is shown in a line of its own.
 const MAX_NAME: usize = 200;
+
+/// Letters of a digest where there is no room for all.
+const DIGEST_START: usize = 12;
+
+/// Columns where there is no terminal.
+const PLAIN_COLUMNS: usize = 100;
 
 /// What a person can answer to a question that has just come. More is for `approvals yes`.
 const CHOICES: [Answer; 4] = [
@@ -35,6 +42,7 @@ pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit,
             answer(context, &args.id, Answer::Yes(extent)).await
         }
         Some(ApprovalsCommand::No(args)) => answer(context, &args.id, Answer::No).await,
+        Some(ApprovalsCommand::Show(args)) => show(context, &args.id).await,
         Some(ApprovalsCommand::Watch) => watch(context).await,
     }
 }
@@ -53,7 +61,73 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
     let headers = ["ID", "STATE", "CALLER", "TOOL", "EFFECT", "RULE", "AGE", "ARGUMENTS"];
     let rows: Vec<Vec<String>> = seen.questions.iter().map(row).collect();
     context.print.data(&table(&headers, &rows, width()));
+    context.print.hint("`capstan approvals show ID` shows a call with all of its arguments");
     Ok(Exit::Ok)
+}
+
+/// Shows one call with all of its arguments, page by page where a person reads.
+async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
+    let question = context.host.question(id).await?;
+    if context.print.wants_json() {
+        context.print.json(&to_json(&question));
+        return Ok(Exit::Ok);
+    }
+    if question.stands == Stands::Approved {
+        context.print.data(&approved(&question));
+        return Ok(Exit::Ok);
+    }
+    if can_page(context) {
+        let paged = tokio::task::spawn_blocking(move || {
+            // Whoever closes it has seen enough.
+            drop(confirm::present(&mut Terminal, &shown(&question), 2));
+        });
+        drop(paged.await);
+    } else {
+        let shown = shown(&question);
+        let mut lines = confirm::head(&shown, PLAIN_COLUMNS);
+        lines.extend(panel::lines(&question.arguments.text, usize::MAX));
+        context.print.data(&lines.join("\n"));
+    }
+    context.print.hint(&format!("`capstan approvals yes {id}` lets it run, `no {id}` refuses it"));
+    Ok(Exit::Ok)
+}
+
+/// What is known of a call that is approved already.
+fn approved(question: &OpenQuestion) -> String {
+    let OpenQuestion { item, caller, arguments, .. } = question;
+    let expires = seconds(question.expires);
+    format!(
+        "approved, and not used yet: {} `{}`\n  caller     {}\n  sha256     {}\n  expires    in {expires}\n\
+         its arguments are not kept, only their digest",
+        question.kind.as_str(),
+        one_line(item, MAX_NAME),
+        one_line(caller, MAX_NAME),
+        arguments.sha256,
+    )
+}
+
+/// Whether a person reads and types here.
+fn can_page(context: &Context) -> bool {
+    let types = stdin_is_terminal() && stderr_is_terminal();
+    types && context.print.is_terminal() && !context.print.wants_json()
+}
+
+/// A question as a person sees it.
+fn shown(question: &OpenQuestion) -> confirm::Shown<'_> {
+    let effect = question.effect.map_or("", |effect| effect.as_str());
+    let facts = vec![
+        ("id", question.id.clone()),
+        ("effect", effect.to_owned()),
+        ("caller", who(question)),
+        ("rule", question.rule.clone()),
+        ("expires", format!("in {}", seconds(question.expires))),
+    ];
+    let OpenQuestion { kind, server, name, arguments, .. } = question;
+    confirm::Shown { kind: *kind, server, name, facts, arguments }
+}
+
+fn seconds(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }
 
 fn say_nothing(context: &Context, seen: &Seen) {
@@ -123,7 +197,9 @@ fn say_nothing_at_first(context: &Context, seen: &Seen) {
 
 /// Asks a person. What they close stays open for others.
 async fn decide(context: &Context, question: OpenQuestion) -> Result<(), Failure> {
-    let id = question.id.clone();
+    let id = question.id;
+    // It may be answered by now.
+    let Ok(question) = context.host.question(&id).await else { return Ok(()) };
     let asked = tokio::task::spawn_blocking(move || ask(&mut Terminal, &question));
     let Some(said) = asked.await.unwrap_or_default() else { return Ok(()) };
     match answer(context, &id, said).await {
@@ -137,24 +213,34 @@ async fn decide(context: &Context, question: OpenQuestion) -> Result<(), Failure
 }
 
 fn ask(prompter: &mut dyn Prompter, question: &OpenQuestion) -> Option<Answer> {
-    prompter.say(&line(question));
-    let item = one_line(&question.item, MAX_NAME);
+    let name = confirm::quotable(&question.name);
     let word = |answer: &Answer| match answer {
-        Answer::Yes(extent) => confirm::choice(*extent, "", &item),
+        Answer::Yes(extent) => confirm::choice(*extent, "", &name),
         Answer::No => "no".to_owned(),
     };
     let mut choices: Vec<String> = CHOICES.iter().map(word).collect();
     choices.push("cancel (it stays open)".to_owned());
-    let shown: Vec<&str> = choices.iter().map(String::as_str).collect();
-    let chosen = prompter.select("Run it?", &shown, 0).ok()?;
+    let no = CHOICES.len() - 1;
+    let chosen = confirm::run_it(prompter, &shown(question), &choices, no)?;
     CHOICES.get(chosen).copied()
 }
 
 fn line(question: &OpenQuestion) -> String {
-    let OpenQuestion { id, item, arguments, rule, .. } = question;
+    let OpenQuestion { id, item, rule, .. } = question;
     let effect = question.effect.map_or("", |effect| effect.as_str());
+    let arguments = summary(question);
     let text = format!("{id}  {}  `{item}` ({effect}, {rule}) {arguments}", who(question));
     one_line(&text, MAX_NAME * 4)
+}
+
+/// The arguments on one line. What is said of them stands first: they begin with a bracket.
+fn summary(question: &OpenQuestion) -> String {
+    let arguments = &question.arguments;
+    if arguments.shortened {
+        let sha256 = arguments.sha256.get(..DIGEST_START).unwrap_or_default();
+        return format!("({}, sha256 {sha256}) {}", arguments.summary(), arguments.text);
+    }
+    arguments.text.clone()
 }
 
 fn row(question: &OpenQuestion) -> Vec<String> {
@@ -166,7 +252,7 @@ fn row(question: &OpenQuestion) -> Vec<String> {
         question.effect.map_or("", |effect| effect.as_str()).to_owned(),
         question.rule.clone(),
         age(question),
-        question.arguments.clone(),
+        summary(question),
     ]
 }
 
@@ -180,9 +266,7 @@ fn who(question: &OpenQuestion) -> String {
 
 fn age(question: &OpenQuestion) -> String {
     match question.stands {
-        Stands::Waiting | Stands::Open => {
-            humantime::format_duration(Duration::from_secs(question.age.as_secs())).to_string()
-        }
+        Stands::Waiting | Stands::Open => seconds(question.age),
         Stands::Approved => String::new(),
     }
 }
@@ -205,9 +289,15 @@ fn to_json(question: &OpenQuestion) -> Value {
         "client": question.client,
         "kind": question.kind.as_str(),
         "item": question.item,
-        "arguments": arguments(&question.arguments),
+        "server": question.server,
+        "name": question.name,
+        "arguments": arguments(&question.arguments.text),
+        "arguments_bytes": question.arguments.bytes,
+        "arguments_sha256": question.arguments.sha256,
+        "arguments_shortened": question.arguments.shortened,
         "effect": question.effect.map(capstan_model::Effect::as_str),
         "rule": question.rule,
         "age_seconds": question.age.as_secs(),
+        "expires_seconds": question.expires.as_secs(),
     })
 }

@@ -12,9 +12,10 @@ use similar::TextDiff;
 use super::offers::{of_all, of_named};
 use super::tools::tell_missing;
 use crate::args::PinsArgs;
-use crate::clean::clean;
+use crate::clean::{clean, one_line};
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
+use crate::panel;
 use crate::print::width;
 use crate::table::table;
 
@@ -117,7 +118,8 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
         for (_, review) in reviews {
             let diff = difference(review);
             if !diff.is_empty() {
-                context.print.data(&format!("\n{}\n{}", clean(&review.tool), clean(&diff)));
+                let diff = panel::lines(&diff, usize::MAX).join("\n");
+                context.print.data(&format!("\n{}\n{diff}", one_line(&review.tool, usize::MAX)));
             }
         }
         let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);

@@ -2,15 +2,22 @@
 //!
 //! A file that came with a project starts nothing until somebody has looked at it.
 
-use capstan_config::Scope;
-use similar::TextDiff;
+use capstan_config::{Hide, Scope, redact_file};
+use similar::{ChangeTag, TextDiff};
 
 use crate::args::TrustArgs;
-use crate::clean::clean;
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
+use crate::form::{Closed, Prompter as _, Terminal};
 use crate::host::{Approval, ConfigFile};
+use crate::panel::{self, Room, Seen};
 use crate::print::stdin_is_terminal;
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+
+/// Lines of ours around a file.
+const ROOM: Room = Room { above: 1, below: 3 };
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> {
     let mut files = context.host.files(&context.options)?;
@@ -42,15 +49,14 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
             context.print.note(&format!("{path} is approved as it is"));
             return Ok(());
         }
-        Approval::Unknown { now } => (now.clone(), now),
-        Approval::Changed { before, now } => {
-            let diff = TextDiff::from_lines(&before, &now);
-            (diff.unified_diff().context_radius(3).to_string(), now)
-        }
+        Approval::Unknown { now } => (redacted(file, &now), now),
+        Approval::Changed { before, now } => (difference(file, &before, &now), now),
     };
-    context.print.note(&format!("{path}:\n"));
-    context.print.note(&clean(&shown));
-    if !(args.yes || confirmed()?) {
+    if args.yes || !stdin_is_terminal() {
+        context.print.note(&format!("{path}:"));
+        context.print.note(&panel::lines(&shown, usize::MAX).join("\n"));
+    }
+    if !(args.yes || confirmed(file, &shown)?) {
         return Err(Failure::new(Exit::Denied, "policy_blocked", "not approved"));
     }
     // What was seen, not what is there by now: the file may have changed during the question.
@@ -59,14 +65,51 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
     Ok(())
 }
 
-fn confirmed() -> Result<bool, Failure> {
+/// The text of a file without its secrets.
+fn redacted(file: &ConfigFile, text: &str) -> String {
+    redact_file(&file.path.to_string_lossy(), text, Hide::Secrets)
+}
+
+/// The lines that have changed, without their secrets; a secret that has changed is a change too.
+fn difference(file: &ConfigFile, before: &str, now: &str) -> String {
+    fn lines(text: &str) -> Vec<&str> {
+        text.split_inclusive('\n').collect()
+    }
+    let (shown_before, shown_now) = (redacted(file, before), redacted(file, now));
+    let (old, new) = (lines(&shown_before), lines(&shown_now));
+    let (before, now) = (lines(before), lines(now));
+    let diff = TextDiff::from_slices(&before, &now);
+    let mut shown = String::new();
+    for group in diff.grouped_ops(CONTEXT) {
+        if !shown.is_empty() {
+            shown.push_str("...\n");
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, line) = match change.tag() {
+                ChangeTag::Delete => ('-', change.old_index().and_then(|at| old.get(at))),
+                ChangeTag::Insert => ('+', change.new_index().and_then(|at| new.get(at))),
+                ChangeTag::Equal => (' ', change.new_index().and_then(|at| new.get(at))),
+            };
+            shown.push(sign);
+            shown.push_str(line.map_or("", |line| line.trim_end_matches('\n')));
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
+/// Shows what is to be approved, and asks.
+fn confirmed(file: &ConfigFile, shown: &str) -> Result<bool, Failure> {
     if !stdin_is_terminal() {
         return Err(Failure::usage("nobody is there to ask")
             .hint("`capstan trust --yes` approves without asking"));
     }
     let question = "Start the servers of this file from now on?";
-    match inquire::Confirm::new(question).with_default(false).prompt() {
-        Ok(answer) => Ok(answer),
-        Err(_) => Ok(false),
+    let prompter = &mut Terminal;
+    prompter.say(&format!("{}:", file.path.display()));
+    let (columns, _) = prompter.size();
+    match panel::show(prompter, &panel::lines(shown, columns), ROOM) {
+        Ok(Seen::Enough) => Ok(prompter.confirm(question, Some(false)).unwrap_or(false)),
+        Ok(Seen::Refused) | Err(Closed) => Ok(false),
     }
 }

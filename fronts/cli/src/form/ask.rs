@@ -11,12 +11,13 @@ use super::prompt::{Closed, Prompter};
 use super::rule::{Choice, Kind};
 use super::{Answer, shown};
 use crate::clean::wrap;
+use crate::panel::{self, Room, Seen};
 
-/// Most lines of a server's message that are shown, so that it cannot scroll our own away.
-const MAX_LINES: usize = 30;
+/// Lines of ours around a server's message.
+const ROOM: Room = Room { above: 1, below: 6 };
 
-/// Columns of a server's message, so that no terminal breaks a line where the server likes.
-const WIDTH: usize = 76;
+/// Columns beside a server's message.
+const MARGIN: usize = 4;
 
 /// The choice that leaves an optional field out.
 const LEAVE_OUT: &str = "(leave out)";
@@ -45,7 +46,9 @@ fn form(
     schema: &Json,
 ) -> Result<Reply, Closed> {
     prompter.say(&format!("`{server}` asks:"));
-    say_message(prompter, message);
+    if say_message(prompter, message)? == Seen::Refused {
+        return Ok(Reply::Decline);
+    }
     let fields = match field::read(schema) {
         Ok(fields) => fields,
         Err(error) => {
@@ -72,15 +75,12 @@ fn form(
     Ok(Reply::Accept(Some(answer.into_json())))
 }
 
-/// Shows what the server says, set in, so that no line of it can pass for one of ours.
-pub(super) fn say_message(prompter: &mut dyn Prompter, message: &str) {
-    let lines = wrap(message, WIDTH);
-    for line in lines.iter().take(MAX_LINES) {
-        prompter.say(format!("  {line}").trim_end());
-    }
-    if lines.len() > MAX_LINES {
-        prompter.say("  …");
-    }
+/// Shows what the server says, page by page where it is long.
+pub(super) fn say_message(prompter: &mut dyn Prompter, message: &str) -> Result<Seen, Closed> {
+    let (columns, _) = prompter.size();
+    // Runs of blanks count as one: no padding can push words to the beginning of a line.
+    let message = wrap(message, columns.saturating_sub(MARGIN)).join("\n");
+    panel::show(prompter, &panel::lines(&message, columns), ROOM)
 }
 
 /// The question whether to take part at all.
@@ -102,8 +102,10 @@ fn ask_field(
     server: &ServerName,
     field: &Field,
 ) -> Result<Option<Json>, Closed> {
-    if let Some(description) = &field.description {
-        say_message(prompter, description);
+    if let Some(description) = &field.description
+        && say_message(prompter, description)? == Seen::Refused
+    {
+        return Err(Closed);
     }
     // The server's name stands first: the label is the server's own word.
     let question = format!("{server} › {}{}:", field.label, remark(field));

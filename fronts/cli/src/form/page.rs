@@ -11,6 +11,7 @@ use capstan_model::ServerName;
 use super::ask::{Decision, decide, say_message};
 use super::prompt::{Closed, Prompter};
 use crate::clean::{clean, one_line};
+use crate::panel::{self, Seen};
 
 /// Longest piece of an address that a refusal repeats.
 const MAX_SHOWN: usize = 200;
@@ -31,14 +32,18 @@ pub(super) fn visit(
     url: &str,
 ) -> Result<Reply, Closed> {
     prompter.say(&format!("`{server}` asks you to visit a page:"));
-    say_message(prompter, message);
+    if say_message(prompter, message)? == Seen::Refused {
+        return Ok(Reply::Decline);
+    }
     let Some(page) = Page::read(url) else {
-        prompter.say(&format!("  {}", one_line(url, MAX_SHOWN)));
+        let (columns, _) = prompter.size();
+        prompter.say(&panel::lines(&one_line(url, MAX_SHOWN), columns).join("\n"));
         prompter.say("declined: this is no web address whose host can be told for sure");
         return Ok(Reply::Decline);
     };
-    prompter.say(&format!("  host: {}", page.host));
-    prompter.say(&format!("  {url}"));
+    let (columns, _) = prompter.size();
+    prompter.say(&format!("host: {}", page.host));
+    prompter.say(&panel::lines(url, columns).join("\n"));
     for warning in page.warnings {
         prompter.say(&format!("warning: {warning}"));
     }

@@ -4,8 +4,15 @@ use std::io::Write;
 
 use inquire::{Confirm, InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
 
+use crate::print::stderr_size;
+
 /// Asks one thing at a time. Everything given to it is safe to show.
 pub(crate) trait Prompter {
+    /// The columns and the lines of the terminal, as far as they are known.
+    fn size(&self) -> (usize, usize) {
+        (80, 24)
+    }
+
     /// Says something.
     fn say(&mut self, line: &str);
 
@@ -40,6 +47,10 @@ pub(crate) struct Terminal;
 // === impl Terminal ===
 
 impl Prompter for Terminal {
+    fn size(&self) -> (usize, usize) {
+        stderr_size().unwrap_or((80, 24))
+    }
+
     fn say(&mut self, line: &str) {
         let mut err = anstream::stderr().lock();
         // A closed stderr cannot be told of; the question itself will fail.

@@ -39,7 +39,7 @@ impl Script {
 
 impl Prompter for Script {
     fn say(&mut self, line: &str) {
-        self.shown.push(line.to_owned());
+        self.shown.extend(line.lines().map(str::to_owned));
     }
 
     fn text(&mut self, question: &str) -> Result<String, Closed> {
@@ -117,9 +117,9 @@ fn the_server_is_named_first_and_its_words_cannot_pass_for_ours() {
         shown,
         [
             "`linear` asks:",
-            "  hi",
-            "  `github` asks:",
-            "  \\u{1b}[2J\\u{202e}",
+            "│ hi",
+            "│ `github` asks:",
+            "│ \\u{1b}[2J\\u{202e}",
             "Answer `linear`? [\"answer\", \"decline\", \"cancel\"] from 0",
             "linear › \\u{1b}]0;x\\u{7}T (optional):",
         ]
@@ -130,11 +130,15 @@ fn the_server_is_named_first_and_its_words_cannot_pass_for_ours() {
 fn a_message_can_neither_pad_its_words_to_a_new_line_nor_scroll_ours_away() {
     let form = || Want::Form(schema("", ""));
     let padded = format!("hi{}`github` asks:", " ".repeat(76));
-    assert_eq!(play(form(), &padded, [Escape]).1[1], "  hi `github` asks:");
+    assert_eq!(play(form(), &padded, [Escape]).1[1], "│ hi `github` asks:");
     let long = "x".repeat(200);
-    assert!(play(form(), &long, [Escape]).1[1..4].iter().all(|line| line.starts_with("  x")));
-    let (_, shown) = play(form(), &"\n".repeat(5000), [Escape]);
-    assert_eq!(shown.len(), 1 + 30 + 1 + 1);
+    assert!(play(form(), &long, [Escape]).1[1..4].iter().all(|line| line.starts_with("│ x")));
+    // Holes 9: a message that does not fit is shown page by page, and closing it is an answer.
+    let (reply, shown) = play(form(), &"\n".repeat(5000), [Pick(0), Escape]);
+    assert_eq!(reply, Reply::Cancel);
+    assert_eq!(shown.len(), 1 + 15 + 1 + 16 + 1);
+    assert!(shown[16].starts_with("lines 1 to 15 of 5000 [\"more\", "), "{}", shown[16]);
+    assert_eq!(play(form(), &"\n".repeat(5000), [Pick(3)]).0, Reply::Decline);
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn texts_are_asked_for_again_until_they_fit() {
     let short = r#"{"type":"string","minLength":3,"maxLength":4}"#;
     let shown =
         field(short, MUST, [Type(""), Type("ab"), Type("abcde"), Type("üöäß")], r#"{"f":"üöäß"}"#);
-    let said: Vec<&String> = shown.iter().filter(|line| line.starts_with("  ")).skip(1).collect();
+    let said: Vec<&String> = shown.iter().filter(|line| line.starts_with("  ")).collect();
     assert_eq!(
         said,
         [
@@ -332,9 +336,9 @@ fn a_page_is_shown_with_its_host_and_never_opened() {
         shown,
         [
             "`linear` asks you to visit a page:",
-            "  log in",
-            "  host: evil.example",
-            "  https://bank.com@evil.example/pay",
+            "│ log in",
+            "host: evil.example",
+            "│ https://bank.com@evil.example/pay",
             "warning: what stands before the `@` is not the host",
             "For `linear`: have you finished there? [\"yes, I have finished\", \"decline\", \"cancel\"] from 0",
         ]

@@ -1,9 +1,10 @@
 //! Finds the secrets of a text of keys with colons behind them: JSON, with or without comments, and
 //! YAML, broken or not.
 
-use capstan_config::mask_arguments;
+use crate::mask::mask_arguments;
 
-use super::{Open, end_of_string, is_telling};
+use super::lines::{Open, end_of_string, is_telling};
+use super::{holds_tokens, is_member};
 
 /// A text of keys with colons behind them, read so far.
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing about the place")]
@@ -18,10 +19,14 @@ pub(super) struct Colons<'a> {
     open: Vec<Open>,
     /// Whether the last key tells of a secret.
     hot: bool,
+    /// Whether the keys in the table of the last key are tokens.
+    has_tokens: bool,
     /// Whether a value is due.
     due: bool,
     /// Deeper lines than this one are secret; with the column of its key.
     block: Option<usize>,
+    /// The keys of deeper lines than this one are tokens; with the column of its key.
+    tokens: Option<usize>,
     /// Whether those lines are text, without keys.
     is_text: bool,
     /// Whether a comment goes on, in which brackets mean nothing.
@@ -56,6 +61,7 @@ impl<'a> Colons<'a> {
         let is_item = body.starts_with("- ");
         let inside = |&key: &usize| indent > key || (indent == key && is_item);
         self.block = self.block.filter(inside);
+        self.tokens = self.tokens.filter(inside);
         self.is_text &= self.block.is_some();
         self.scalar = self.scalar.filter(|&key| indent > key);
         if self.scalar.is_some() && self.block.is_some() {
@@ -91,7 +97,9 @@ impl<'a> Colons<'a> {
         match c {
             '"' | '\'' => self.string(c),
             '{' | '[' if !self.remark => {
-                self.open.push(Open { is_list: c == '[', is_door: self.hot });
+                let (is_door, has_tokens) = (self.hot, self.has_tokens);
+                self.open.push(Open { is_list: c == '[', is_door, has_tokens });
+                self.has_tokens = false;
                 (self.hot, self.due, self.before) = (false, false, None);
                 self.skip(1);
             }
@@ -139,7 +147,7 @@ impl<'a> Colons<'a> {
         let spilt = |word: &str| content.contains(':') && is_telling(word);
         if is_open && content.split([' ', ':', '"', '\'', ',', '{']).any(spilt) {
             self.hide(content.len());
-            self.open.push(Open { is_list: false, is_door: true });
+            self.open.push(Open { is_list: false, is_door: true, has_tokens: true });
         } else if is_key || (!self.due && !in_list && is_telling(content)) {
             self.key(content);
         } else {
@@ -158,12 +166,14 @@ impl<'a> Colons<'a> {
         let parts = behind.strip_prefix(':').is_some_and(|value| {
             is_telling(name) || value.is_empty() || value.starts_with(char::is_whitespace)
         });
-        if parts && !(self.due && self.hot) {
+        // A colon that is missing behind the name of such a map must not show its keys.
+        let is_bare = behind.trim().is_empty() && holds_tokens(name.trim());
+        if (parts || is_bare) && !(self.due && self.hot) {
             return self.key(name);
         }
         let is_spilt = behind.strip_prefix(['"', '\'']).is_some_and(|rest| rest.starts_with(':'));
         if is_spilt && is_telling(name) {
-            self.open.push(Open { is_list: false, is_door: true });
+            self.open.push(Open { is_list: false, is_door: true, has_tokens: true });
             return self.hide(self.rest.len());
         }
         let line = self.rest.trim_end();
@@ -179,8 +189,18 @@ impl<'a> Colons<'a> {
     }
 
     fn key(&mut self, name: &str) {
-        self.skip(name.len());
+        let inside = self.tokens.is_some_and(|key| key < self.column)
+            || self.open.iter().any(|open| open.has_tokens);
+        if inside && !is_member(name.trim()) {
+            self.hide(name.len());
+        } else {
+            self.skip(name.len());
+        }
         (self.hot, self.due) = (is_telling(name.trim()), true);
+        self.has_tokens = holds_tokens(name.trim());
+        if self.has_tokens && self.open.is_empty() && self.tokens.is_none() {
+            self.tokens = Some(self.column);
+        }
         let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']);
         if self.open.is_empty() && value.starts_with(['|', '>']) {
             self.scalar = Some(self.column);

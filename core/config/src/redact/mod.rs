@@ -1,0 +1,259 @@
+//! Hides the secrets of a configuration file of which lines, keys or values are shown.
+//!
+//! `tree` finds them by their position in a file that can be parsed: which values are secrets, and
+//! which keys. `lines` and `colons` guess them in a text that cannot be parsed, and in comments.
+//!
+//! **Invariant:** a hidden byte becomes a `*`, so that positions in the text stay valid.
+
+mod colons;
+mod lines;
+mod tree;
+
+use std::ops::Range;
+
+use capstan_model::secret::{MASK, is_secret_name};
+
+use crate::problem::Problem;
+use crate::syntax::Syntax;
+
+/// Tables of which every value may be a secret.
+const DOORS: [&str; 6] =
+    ["env", "envs", "environment", "headers", "http_headers", "env_http_headers"];
+
+/// Shortest secret that is hidden wherever it occurs, and not only in its own position.
+const MIN_REPEATED: usize = 6;
+
+/// Names in tables about logins whose values are no secrets, in lower case and without separators.
+const MEMBERS: &[&str] = &[
+    "accesstokenttlseconds",
+    "audience",
+    "audiences",
+    "auth",
+    "authorizationcodettlseconds",
+    "authorizationurl",
+    "authproviders",
+    "authprovidertype",
+    "bearer",
+    "callbackport",
+    "clientid",
+    "default",
+    "description",
+    "enabled",
+    "enterprisemanaged",
+    "envkeys",
+    "expires",
+    "expiresat",
+    "forwarded",
+    "groupsheader",
+    "header",
+    "headers",
+    "id",
+    "injectedroles",
+    "issuer",
+    "issuerurl",
+    "metadataurl",
+    "name",
+    "nobrowser",
+    "oauth",
+    "oauthas",
+    "oauthresource",
+    "password",
+    "prefix",
+    "provider",
+    "providers",
+    "redirect",
+    "redirecturi",
+    "redirecturiallowlist",
+    "refreshtokenttlseconds",
+    "registrationurl",
+    "required",
+    "resource",
+    "roles",
+    "scheme",
+    "scope",
+    "scopes",
+    "scopessupported",
+    "secret",
+    "sensitive",
+    "source",
+    "subject",
+    "targetaudience",
+    "targetserviceaccount",
+    "title",
+    "token",
+    "tokenparamname",
+    "tokens",
+    "tokenurl",
+    "trustedgroupsheader",
+    "trustedsourcecidrs",
+    "trusteduserheader",
+    "type",
+    "value",
+];
+
+/// Names among [`MEMBERS`] whose values are secrets all the same, or may be.
+const SECRET_MEMBERS: &[&str] =
+    &["auth", "bearer", "default", "headers", "password", "secret", "token", "tokens", "value"];
+
+/// Which values of environment variables and headers are hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hide {
+    /// All of them, for an excerpt that may be copied into a report.
+    EveryValue,
+    /// Those whose name or look tells of a secret, for a person who must know what the file does.
+    Secrets,
+}
+
+/// The secrets of one text.
+pub(crate) struct Secrets {
+    /// For each byte, whether it belongs to a secret.
+    hidden: Vec<bool>,
+    /// Secrets that are hidden in messages too, longest first.
+    words: Vec<String>,
+}
+
+/// The text of a configuration file with a `*` for every byte of a secret.
+pub fn redact_file(path: &str, text: &str, hide: Hide) -> String {
+    Secrets::find(path, text, hide).cover(text)
+}
+
+// === impl Secrets ===
+
+impl Secrets {
+    /// The secrets of a text that is in the file at `path`.
+    pub(crate) fn find(path: &str, text: &str, hide: Hide) -> Self {
+        let guessed = guess(text);
+        let mut secrets = match Syntax::of(path, text).parse(text) {
+            Ok(document) => {
+                let found = tree::find(&document.table, text, hide);
+                let mut hidden = guessed;
+                found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
+                found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
+                Self { hidden, words: found.words }
+            }
+            Err(_) => Self { words: runs(text, &guessed), hidden: guessed },
+        };
+        secrets.words.retain(|word| word.len() >= MIN_REPEATED);
+        secrets.words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        secrets.words.dedup();
+        for word in &secrets.words {
+            for (at, _) in text.match_indices(word.as_str()) {
+                bytes_at(&mut secrets.hidden, &(at..at + word.len())).fill(true);
+            }
+        }
+        secrets
+    }
+
+    /// The text with its secrets covered.
+    fn cover(&self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for (at, c) in text.char_indices() {
+            if c.is_whitespace() || self.hidden.get(at) != Some(&true) {
+                shown.push(c);
+            } else {
+                shown.extend(std::iter::repeat_n('*', c.len_utf8()));
+            }
+        }
+        shown
+    }
+
+    /// Takes the secrets out of what is said about the file.
+    pub(crate) fn scrub(&self, problem: &mut Problem) {
+        let texts = [Some(&mut problem.message), problem.key.as_mut(), problem.help.as_mut()];
+        for text in texts.into_iter().flatten() {
+            for word in &self.words {
+                if text.contains(word.as_str()) {
+                    *text = text.replace(word.as_str(), MASK);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes that belong to a secret, as far as lines tell. A block that is commented out is read as
+/// if it were not.
+fn guess(text: &str) -> Vec<bool> {
+    let mut hidden = lines::find(text);
+    let mut bare = String::with_capacity(text.len());
+    let mut comments = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_start();
+        let mark = ["//", "#"].into_iter().find(|mark| body.starts_with(mark));
+        let width = mark.map_or(0, str::len);
+        if width > 0 {
+            comments.push(bare.len()..bare.len() + line.len());
+        }
+        let (indent, rest) = line.split_at_checked(line.len() - body.len()).unwrap_or(("", line));
+        bare.push_str(indent);
+        bare.extend(std::iter::repeat_n(' ', width));
+        bare.push_str(rest.get(width..).unwrap_or_default());
+    }
+    if !comments.is_empty() {
+        let uncommented = lines::find(&bare);
+        for at in comments.into_iter().flatten() {
+            if let (Some(hidden), Some(true)) = (hidden.get_mut(at), uncommented.get(at)) {
+                *hidden = true;
+            }
+        }
+    }
+    hidden
+}
+
+/// Takes the secrets of a file out of what is said about it.
+pub(crate) fn scrub<'p>(
+    path: &str,
+    text: &str,
+    problems: impl IntoIterator<Item = &'p mut Problem>,
+) {
+    let mut problems = problems.into_iter().peekable();
+    if problems.peek().is_some() {
+        let secrets = Secrets::find(path, text, Hide::EveryValue);
+        problems.for_each(|problem| secrets.scrub(problem));
+    }
+}
+
+/// Whether the keys of a table of this name are secrets: a map from tokens to callers.
+fn holds_tokens(name: &str) -> bool {
+    let bare = bare(name);
+    let ends = ["token", "tokens", "bearer", "keys"].iter().any(|end| bare.ends_with(end));
+    ends && bare != "envkeys" && is_secret_name(name)
+}
+
+/// Whether a name is a word of some program's schema, and not a token.
+fn is_member(name: &str) -> bool {
+    MEMBERS.contains(&bare(name).as_str())
+}
+
+/// Whether the value under such a name is known to be no secret.
+fn is_plain_member(name: &str) -> bool {
+    is_member(name) && !SECRET_MEMBERS.contains(&bare(name).as_str())
+}
+
+/// A name in lower case, without what separates its words.
+fn bare(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn bytes_at<'a>(hidden: &'a mut [bool], span: &Range<usize>) -> &'a mut [bool] {
+    hidden.get_mut(span.clone()).unwrap_or_default()
+}
+
+/// The words of a text that are hidden as a whole, with and without the signs around them.
+fn runs(text: &str, hidden: &[bool]) -> Vec<String> {
+    let mut runs = vec![String::new()];
+    for (at, c) in text.char_indices() {
+        let is_hidden = hidden.get(at) == Some(&true) && !c.is_whitespace();
+        match runs.last_mut() {
+            Some(run) if is_hidden => run.push(c),
+            Some(run) if run.is_empty() => {}
+            Some(_) | None => runs.push(String::new()),
+        }
+    }
+    let signs = |c: char| ":=,\"'{}[]".contains(c);
+    let bare: Vec<String> = runs.iter().map(|run| run.trim_matches(signs).to_owned()).collect();
+    runs.extend(bare);
+    runs
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Finds the secrets of a parsed file by the position of its keys and values.
+
+use std::ops::Range;
+
+use capstan_model::secret::{is_secret_name, looks_like_token};
+
+use super::{DOORS, Hide, bare, holds_tokens, is_member, is_plain_member};
+use crate::mask::mask_arguments;
+use crate::tree::{Entry, Node, Table, Value};
+
+/// Switches beside a default that make the default a secret.
+const SECRET_SWITCHES: [&str; 3] = ["password", "sensitive", "secret"];
+
+/// Words that say how somebody logs in.
+const LOGIN_KINDS: [&str; 6] = ["oauth", "oauth2", "none", "bearer", "basic", "auto"];
+
+/// Tables of rules about calls, whose names or places speak of logins.
+const RULES: [&str; 2] = ["acl", "authorization"];
+
+/// The keys and values of a file.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Where any key or value stands.
+    pub(super) known: Vec<Range<usize>>,
+    /// Where a secret stands.
+    pub(super) secret: Vec<Range<usize>>,
+    /// Secrets that must not be repeated elsewhere.
+    pub(super) words: Vec<String>,
+}
+
+/// What the tables around a value say about it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// Nothing.
+    Plain,
+    /// It is an environment variable or a header.
+    Door,
+    /// It belongs to a login: a secret unless its name is known.
+    Login,
+    /// It belongs to a map from tokens to callers.
+    Tokens,
+    /// It is a secret.
+    Secret,
+}
+
+struct Finder<'a> {
+    text: &'a str,
+    hide: Hide,
+    found: Found,
+}
+
+/// The secrets of a file.
+pub(super) fn find(table: &Table, text: &str, hide: Hide) -> Found {
+    let mut finder = Finder { text, hide, found: Found::default() };
+    finder.table(table, Around::Plain);
+    finder.found
+}
+
+// === impl Finder ===
+
+impl Finder<'_> {
+    fn table(&mut self, table: &Table, around: Around) {
+        let is_on = |name: &&str| table.get(name).and_then(|it| it.node.as_bool()) == Some(true);
+        let has_switch = SECRET_SWITCHES.iter().any(is_on);
+        let unread = table.unread.iter().map(|(name, entry)| (name, entry));
+        for (name, entry) in table.entries.iter().chain(unread) {
+            self.key(name, entry, around);
+            let inner = if has_switch && ["default", "value"].contains(&name.as_str()) {
+                Around::Secret
+            } else {
+                inside(name, &entry.node, around)
+            };
+            self.node(name, &entry.node, inner);
+        }
+    }
+
+    fn key(&mut self, name: &str, entry: &Entry, around: Around) {
+        let is_token = around == Around::Tokens && !is_member(name);
+        if is_token || looks_like_token(name) {
+            self.hide(&entry.key, name);
+            self.found.words.extend(entry.written.clone());
+        } else {
+            self.found.known.push(entry.key.clone());
+        }
+    }
+
+    fn node(&mut self, name: &str, node: &Node, around: Around) {
+        match &node.value {
+            Value::Table(table) => self.table(table, around),
+            Value::List(nodes) => {
+                let words: Vec<&str> = nodes.iter().filter_map(Node::as_text).collect();
+                let mut masked = mask_arguments(words).into_iter();
+                for node in nodes {
+                    let shown = node.as_text().and_then(|_| masked.next());
+                    match (node.as_text(), shown) {
+                        (Some(text), Some(shown)) if shown != text && !is_reference(text) => {
+                            self.hide(&node.span, text);
+                        }
+                        _ => self.node(name, node, around),
+                    }
+                }
+            }
+            Value::Text(text) => {
+                if self.is_secret(name, &text.value, around) {
+                    let is_named = around == Around::Secret || is_secret_name(name);
+                    let word = if is_named || looks_secret(&text.value) {
+                        text.value.as_str()
+                    } else {
+                        ""
+                    };
+                    self.hide(&node.span, word);
+                } else {
+                    self.found.known.push(node.span.clone());
+                }
+            }
+            Value::Number(number) | Value::Moment(number) => {
+                let is_login = matches!(around, Around::Plain | Around::Login);
+                if is_login && is_plain_member(name) || !self.is_secret(name, number, around) {
+                    self.found.known.push(node.span.clone());
+                } else {
+                    self.hide(&node.span, number);
+                }
+            }
+            // They tell nothing.
+            Value::Bool(_) | Value::Null => self.found.known.push(node.span.clone()),
+        }
+    }
+
+    /// Whether a value under this name is a secret.
+    fn is_secret(&self, name: &str, value: &str, around: Around) -> bool {
+        if is_reference(value) {
+            return false;
+        }
+        let is_named = is_secret_name(name) && !is_plain_member(name);
+        let by_place = match around {
+            Around::Plain => is_named && !LOGIN_KINDS.contains(&value),
+            Around::Door => self.hide == Hide::EveryValue || is_named,
+            Around::Login => !is_plain_member(name) && !LOGIN_KINDS.contains(&value),
+            Around::Tokens => !is_plain_member(name),
+            Around::Secret => true,
+        };
+        by_place || looks_secret(value)
+    }
+
+    /// Hides a key or a value, without its quotes. The word is hidden elsewhere too.
+    fn hide(&mut self, span: &Range<usize>, word: &str) {
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| {
+            let inner = written.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+            inner.is_some()
+        });
+        let mark = quotes.map_or(0, str::len);
+        let inner = span.start + mark..span.end.saturating_sub(mark);
+        self.found.known.push(span.clone());
+        if !word.is_empty() {
+            self.found.words.push(word.to_owned());
+            self.found.words.extend(self.text.get(inner.clone()).map(str::to_owned));
+        }
+        self.found.secret.push(inner);
+    }
+}
+
+/// What the key of a value says about what is in it.
+fn inside(name: &str, node: &Node, around: Around) -> Around {
+    let has_members = match &node.value {
+        Value::Table(_) => true,
+        Value::List(nodes) => nodes.iter().any(|node| node.as_table().is_some()),
+        Value::Text(_) | Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null => {
+            false
+        }
+    };
+    match around {
+        Around::Secret => Around::Secret,
+        _ if has_members && DOORS.iter().any(|door| name.eq_ignore_ascii_case(door)) => {
+            Around::Door
+        }
+        _ if DOORS.contains(&name) => Around::Door,
+        // A server may have any name.
+        Around::Plain if node.as_table().is_some_and(is_server) => Around::Plain,
+        _ if has_members && holds_tokens(name) => Around::Tokens,
+        // The caller that a token stands for.
+        Around::Tokens if has_members => Around::Login,
+        // Rules about calls, and no login.
+        Around::Plain | Around::Login if has_members && RULES.contains(&bare(name).as_str()) => {
+            Around::Plain
+        }
+        Around::Plain if has_members && is_secret_name(name) => Around::Login,
+        Around::Plain | Around::Door | Around::Login | Around::Tokens => around,
+    }
+}
+
+/// Whether a table says how to reach a server.
+fn is_server(table: &Table) -> bool {
+    ["command", "cmd", "url", "uri", "httpUrl"].iter().any(|name| table.get(name).is_some())
+}
+
+/// Whether a text looks like a secret, wherever it stands: a token, a password in an address, the
+/// value of an option that takes a secret.
+fn looks_secret(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let masked = mask_arguments(words.iter().copied());
+    words.iter().zip(masked).any(|(word, shown)| *word != shown && !is_reference(word))
+}
+
+/// Whether a text only names a variable that holds the secret, as in `Bearer ${TOKEN}`.
+fn is_reference(text: &str) -> bool {
+    let text = text.rsplit_once(['=', ' ']).map_or(text, |(_, value)| value);
+    let inner = text
+        .strip_prefix("${")
+        .or_else(|| text.strip_prefix("{env:"))
+        .and_then(|rest| rest.strip_suffix('}'));
+    let name = inner.or_else(|| text.strip_prefix('$')).unwrap_or_default();
+    let name = name.strip_prefix("env:").or_else(|| name.strip_prefix("input:")).unwrap_or(name);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name.chars().all(is_word)
+}

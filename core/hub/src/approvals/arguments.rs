@@ -1,0 +1,280 @@
+//! Writes the arguments of a call for the person who decides on it.
+//!
+//! **Invariant:** text of the caller stands in JSON strings, with quotes, line breaks and invisible
+//! characters escaped. A remark of ours stands outside of these strings, so no value can imitate it.
+
+use std::fmt::Write as _;
+
+use capstan_model::mask::mask_prose;
+use capstan_model::secret::{MASK, is_secret_name};
+use capstan_model::text::is_invisible;
+use capstan_wire::{Json, object};
+
+use super::digest;
+use crate::ports::Question;
+
+/// The arguments of a call as a person may see them: with secrets masked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownArguments {
+    /// The arguments, or their beginning. JSON, unless they are shortened.
+    pub text: String,
+    /// The size of the arguments as the caller sent them, in bytes.
+    pub bytes: usize,
+    /// The SHA-256 of the canonical arguments, to which an approval is bound.
+    pub sha256: String,
+    /// How many values are masked.
+    pub masked: usize,
+    /// Whether something is left out.
+    pub shortened: bool,
+}
+
+/// How much of the arguments is written, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// On one line of at most so many bytes; texts that are longer than a quarter of that are cut.
+    Line(usize),
+    /// All of them, one member a line.
+    Full,
+}
+
+struct Writer {
+    layout: Layout,
+    depth: usize,
+    shown: ShownArguments,
+}
+
+// === impl Question ===
+
+impl Question {
+    /// The arguments as a person may see them.
+    pub fn shown_arguments(&self, layout: Layout) -> ShownArguments {
+        let (bytes, sha256) = (self.arguments.as_bytes().len(), digest(&self.arguments));
+        let shown = ShownArguments { bytes, sha256, ..ShownArguments::default() };
+        let mut writer = Writer { layout, depth: 0, shown };
+        writer.value(&self.arguments);
+        let mut shown = writer.shown;
+        if let Layout::Line(most) = layout
+            && shown.text.len() > most
+        {
+            shown.text.truncate(shown.text.floor_char_boundary(most));
+            shown.shortened = true;
+        }
+        shown
+    }
+}
+
+// === impl ShownArguments ===
+
+impl ShownArguments {
+    /// Says how large they are, and whether all of them are shown.
+    pub fn summary(&self) -> String {
+        let mut summary = format!("{} bytes", self.bytes);
+        if self.shortened {
+            summary.push_str(", shortened");
+        }
+        if self.masked > 0 {
+            let _ = write!(summary, ", {} masked as secret", self.masked);
+        }
+        summary
+    }
+}
+
+// === impl Writer ===
+
+impl Writer {
+    fn value(&mut self, json: &Json) {
+        match json.as_bytes().first() {
+            Some(b'{') => match object::members(json) {
+                Ok(members) => self.group(['{', '}'], &members, |writer, (name, value)| {
+                    writer.member(name, value);
+                }),
+                Err(_) => self.unread(json),
+            },
+            Some(b'[') => match object::items(json) {
+                Ok(items) => self.group(['[', ']'], &items, Self::value),
+                Err(_) => self.unread(json),
+            },
+            Some(b'"') => match json.read::<String>() {
+                Ok(text) => self.text(&text),
+                // Half a character, which only some programs read.
+                Err(_) => self.unread(json),
+            },
+            Some(_) | None => self.shown.text.push_str(json.as_str()),
+        }
+    }
+
+    fn group<T>(
+        &mut self,
+        [open, close]: [char; 2],
+        all: &[T],
+        mut each: impl FnMut(&mut Self, &T),
+    ) {
+        self.shown.text.push(open);
+        self.depth += 1;
+        for (at, one) in all.iter().enumerate() {
+            if at > 0 {
+                self.shown.text.push(',');
+            }
+            self.line();
+            each(self, one);
+        }
+        self.depth -= 1;
+        if !all.is_empty() {
+            self.line();
+        }
+        self.shown.text.push(close);
+    }
+
+    fn member(&mut self, name: &str, value: &Json) {
+        self.quoted(name);
+        self.shown.text.push_str(if self.layout == Layout::Full { ": " } else { ":" });
+        // These tell nothing.
+        let is_harmless = matches!(value.as_str(), "true" | "false" | "null");
+        if is_secret_name(name) && !is_harmless {
+            self.shown.masked += 1;
+            self.quoted(MASK);
+        } else {
+            self.value(value);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let shown = mask_prose(text);
+        self.shown.masked += usize::from(shown != text);
+        let most = match self.layout {
+            Layout::Line(most) => most / 4,
+            Layout::Full => usize::MAX,
+        };
+        let cut = shown.get(..shown.floor_char_boundary(most)).unwrap_or_default();
+        self.quoted(cut);
+        if cut.len() < shown.len() {
+            self.shown.shortened = true;
+            let _ = write!(self.shown.text, "…(+{} bytes)", shown.len() - cut.len());
+        }
+    }
+
+    /// JSON that has no meaning to us, as it was written.
+    fn unread(&mut self, json: &Json) {
+        let shown = mask_prose(json.as_str());
+        self.shown.masked += usize::from(shown != json.as_str());
+        for c in shown.chars() {
+            self.char(c);
+        }
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.shown.text.push('"');
+        for c in text.chars() {
+            match c {
+                '"' | '\\' => self.shown.text.extend(['\\', c]),
+                '\n' => self.shown.text.push_str("\\n"),
+                '\t' => self.shown.text.push_str("\\t"),
+                c => self.char(c),
+            }
+        }
+        self.shown.text.push('"');
+    }
+
+    fn char(&mut self, c: char) {
+        if c.is_control() || is_invisible(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(self.shown.text, "\\u{unit:04x}");
+            }
+        } else {
+            self.shown.text.push(c);
+        }
+    }
+
+    fn line(&mut self) {
+        if self.layout == Layout::Full {
+            self.shown.text.push('\n');
+            self.shown.text.extend(std::iter::repeat_n("  ", self.depth));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_model::{By, Caller, Effect, ItemId, Kind};
+
+    use super::*;
+    use crate::approvals::Extent;
+
+    fn question(arguments: &str) -> Question {
+        Question {
+            caller: Caller::anonymous().into(),
+            id: ItemId { server: "f".parse().unwrap(), item: "t".to_owned() },
+            kind: Kind::Tool,
+            arguments: Json::parse(arguments.to_owned()).unwrap(),
+            effect: Effect::Write,
+            rule: String::new(),
+            by: By::Default,
+            offers: vec![Extent::Once],
+            open: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(arguments: &str, line: &str) {
+        assert_eq!(question(arguments).shown_arguments(Layout::Line(500)).text, line);
+    }
+
+    /// Holes 9.
+    #[test]
+    fn everything_that_a_person_could_not_see_is_escaped() {
+        check(
+            r#"{"a": "x\ny\u001b[2J\u202e\u200b\r"}"#,
+            r#"{"a":"x\ny\u001b[2J\u202e\u200b\u000d"}"#,
+        );
+        check("{\"a\": \"\u{2028}\u{e0041}\"}", r#"{"a":"\u2028\udb40\udc41"}"#);
+        check(r#"{"\u202e\"": 1}"#, r#"{"\u202e\"":1}"#);
+        check(r#"{"a": "\ud800"}"#, r#"{"a":"\ud800"}"#);
+        check(
+            r#"{"a": 12345678901234567890123, "b": 1.0}"#,
+            r#"{"a":12345678901234567890123,"b":1.0}"#,
+        );
+        check(r#"{"a": "é 世界 😀"}"#, r#"{"a":"é 世界 😀"}"#);
+    }
+
+    #[test]
+    fn secrets_are_masked_and_counted() {
+        let shown = question(r#"{"token": "x", "a": ["use ghp_0123456789abcdef"], "key": null}"#)
+            .shown_arguments(Layout::Line(500));
+        assert_eq!(shown.text, r#"{"token":"***","a":["use ***"],"key":null}"#);
+        assert_eq!((shown.masked, shown.shortened), (2, false));
+        assert_eq!(shown.summary(), "62 bytes, 2 masked as secret");
+    }
+
+    #[test]
+    fn a_text_that_is_cut_is_marked_outside_of_its_quotes() {
+        let long = format!(r#"{{"a": "{}", "path": "/etc/passwd"}}"#, "x".repeat(1000));
+        let shown = question(&long).shown_arguments(Layout::Line(400));
+        let expected =
+            format!(r#"{{"a":"{}"…(+900 bytes),"path":"/etc/passwd"}}"#, "x".repeat(100));
+        assert_eq!(shown.text, expected);
+        assert!(shown.shortened);
+        // A value that says so itself stays within its quotes, and nothing is said to be cut.
+        let fake = question(r#"{"a": "x\"…(+900 bytes)", "b": "… (12 more)"}"#);
+        let shown = fake.shown_arguments(Layout::Line(400));
+        assert_eq!(shown.text, r#"{"a":"x\"…(+900 bytes)","b":"… (12 more)"}"#);
+        assert_eq!((shown.shortened, shown.summary()), (false, "49 bytes".to_owned()));
+    }
+
+    #[test]
+    fn many_members_are_cut_at_the_bound_and_shown_whole_in_full() {
+        let many: Vec<String> = (0..500).map(|n| format!(r#""k{n}":{n}"#)).collect();
+        let many = question(&format!("{{{}}}", many.join(",")));
+        let line = many.shown_arguments(Layout::Line(400));
+        assert!(line.shortened && line.text.len() <= 400, "{line:?}");
+        let full = many.shown_arguments(Layout::Full);
+        assert!(!full.shortened && full.text.lines().count() == 502, "{}", full.text);
+        assert_eq!(full.sha256, line.sha256);
+        assert_eq!(full.sha256, digest(&many.arguments));
+    }
+
+    #[test]
+    fn empty_arguments_are_shown() {
+        check("{}", "{}");
+        assert_eq!(question("{}").shown_arguments(Layout::Full).text, "{}");
+    }
+}
