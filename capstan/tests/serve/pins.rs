@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use capstan_testkit::binary;
+use capstan_testkit::{World, binary};
 use serde_json::json;
 
 use crate::stage::{ALL, Gateway, tool_names, with};
 
-#[test]
-fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
+/// A server that is always started in the same way, and has the tool that `tool.json` describes.
+fn world() -> World {
     let world = with("");
     let (tool, fixture) = (world.home().join("tool.json"), binary("capstan-fixture"));
     let (tool, fixture) = (tool.display(), fixture.display());
@@ -17,6 +17,12 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
         world.write("server", format!("#!/bin/sh\nexec '{fixture}' --tool \"$(cat '{tool}')\"\n"));
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     world.write_user_config(&format!("{ALL}[servers.s]\ncommand = '{}'\n", script.display()));
+    world
+}
+
+#[test]
+fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
+    let world = world();
     let becomes = |description: &str| {
         let schema = json!({ "type": "object" });
         let tool = json!({ "name": "mail", "description": description, "inputSchema": schema });
@@ -53,13 +59,7 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
 /// Holes 5: a running gateway notices that its state database is gone.
 #[test]
 fn a_gateway_whose_state_database_goes_away_lets_no_changed_tool_in() {
-    let world = with("");
-    let (tool, fixture) = (world.home().join("tool.json"), binary("capstan-fixture"));
-    let (tool, fixture) = (tool.display(), fixture.display());
-    let script =
-        world.write("server", format!("#!/bin/sh\nexec '{fixture}' --tool \"$(cat '{tool}')\"\n"));
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    world.write_user_config(&format!("{ALL}[servers.s]\ncommand = '{}'\n", script.display()));
+    let world = world();
     world.write("tool.json", r#"{"name":"mail","inputSchema":{"type":"object"}}"#);
     let mut gateway = Gateway::start(&world, "");
     gateway.initialize("2025-11-25");
