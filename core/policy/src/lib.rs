@@ -3,8 +3,8 @@
 //! Read in this order: [`glob`] and [`pattern`] say which tools a rule means, [`permission`] has the
 //! allow, ask and deny lists, [`access`] who of many callers may do what, [`exposure`] what a server
 //! offers at all, [`effect`] what its tools do, [`decide`] puts them together, `conditional` tells
-//! what arguments could change; [`command`] and [`environment`] guard what is started, [`redact`]
-//! what is written down, [`injection`] what a model gets to read.
+//! what arguments could change; [`command`] and [`environment`] guard what is started, [`address`]
+//! what is connected to, [`redact`] what is written down, [`injection`] what a model gets to read.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
 
@@ -24,7 +24,7 @@ mod alias;
 pub mod command;
 pub mod environment;
 pub mod redact;
-pub mod special;
+pub mod address;
 pub mod injection;
 
 pub use access::{Access, AccessTable};
