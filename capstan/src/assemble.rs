@@ -221,7 +221,7 @@ impl Assembly<'_> {
             url: Secret::new(remote.url.clone()),
             headers: headers.collect(),
             secrets: entry.secrets.iter().cloned().chain(in_url).collect(),
-            names: openapi::names(server.trust),
+            addresses: openapi::addresses(entry, server),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,

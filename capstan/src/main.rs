@@ -6,6 +6,7 @@ mod logs;
 mod assemble;
 mod command_line;
 mod openapi;
+mod addresses;
 mod overrides;
 mod policy;
 mod rates;

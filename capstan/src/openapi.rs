@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use capstan_backend::plain::Names;
 use capstan_config::{OpenApi, Server, ServerEntry, is_secret_name};
 use capstan_hub::ports::Backend;
-use capstan_model::{Secret, Trust};
+use capstan_model::Secret;
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::Glob;
+use capstan_policy::address::AddressPolicy;
 
 /// The most that is read of an answer, in bytes.
 const MAX_ANSWER: u64 = 4 * 1024 * 1024;
@@ -48,7 +48,7 @@ pub(crate) fn server(
         tags: openapi.tags.clone(),
         only: openapi.only.as_deref().map(globs),
         except: globs(&openapi.except),
-        names: names(server.trust),
+        addresses: addresses(entry, server),
         startup_timeout: server.startup_timeout,
         timeout: server.timeout,
         answer: usize::try_from(answer).unwrap_or(usize::MAX),
@@ -56,12 +56,10 @@ pub(crate) fn server(
     }))
 }
 
-/// Names that lead into a network are for servers that are trusted.
-pub(crate) fn names(trust: Trust) -> Names {
-    match trust {
-        Trust::Trusted => Names::Anywhere,
-        Trust::Untrusted | Trust::Sandboxed => Names::Outside,
-    }
+/// The addresses that a server may be reached at.
+pub(crate) fn addresses(entry: &ServerEntry, server: &Server) -> AddressPolicy {
+    let (trust, networks) = (server.trust, server.networks.clone());
+    AddressPolicy { server: Some(entry.name.clone()), trust, networks }
 }
 
 /// A file is found from the folder of the file that names it.

@@ -49,13 +49,14 @@ impl Registries for LocalHost {
 
     fn fetch_bundle<'a>(
         &'a self,
+        address: Option<&'a str>,
         url: &'a str,
         sha256: &'a str,
         settings: &'a [(String, String)],
     ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), Failure>> {
         Box::pin(async move {
-            let bytes =
-                self.registry(None)?.bundle(url, sha256).await.map_err(|error| failed(&error))?;
+            let registry = self.registry(address)?;
+            let bytes = registry.bundle(url, sha256).await.map_err(|error| failed(&error))?;
             self.keep_bundle(&bytes, sha256, settings)
         })
     }
@@ -209,7 +210,14 @@ fn failed(error: &RegistryError) -> Failure {
         RegistryError::Unknown(..) => {
             (Exit::NotFound, "not_found", "`capstan registry search WORDS` finds the whole name")
         }
-        RegistryError::Unreachable(..) | RegistryError::Refused(..) => (
+        RegistryError::Blocked(..) => (
+            Exit::Denied,
+            "policy_blocked",
+            "a registry may be on your network; what it names must be at a public address",
+        ),
+        RegistryError::Unreachable(..)
+        | RegistryError::TimedOut(..)
+        | RegistryError::Refused(..) => (
             Exit::Unreachable,
             "transient",
             "try again later, or ask another one: `--registry URL`, or CAPSTAN_REGISTRY",

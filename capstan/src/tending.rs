@@ -146,7 +146,7 @@ fn key(here: Here<'_>, entry: &ServerEntry, server: &Server) -> Option<String> {
         entry.name.to_string(),
         server.kind.as_str().to_owned(),
         server.protocol.as_str().to_owned(),
-        format!("{:?} {:?}", server.elicitation, server.trust),
+        format!("{:?} {:?} {:?}", server.elicitation, server.trust, server.networks),
     ];
     parts.extend(server.roots.iter().cloned());
     let more = match &server.kind {

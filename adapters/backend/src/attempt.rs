@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::{About, BoxFuture, Item, Listing};
-use capstan_model::ServerState;
+use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::Shared;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::plain::PlainError;
 
 /// How long a failure is believed before another attempt is made.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -27,7 +29,18 @@ pub struct Attempt<T> {
 }
 
 /// What an attempt leads to.
-pub type Outcome<T> = Result<Arc<T>, String>;
+pub type Outcome<T> = Result<Arc<T>, AttemptError>;
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttemptError {
+    /// It did not work.
+    #[error("{0}")]
+    Failed(String),
+    /// A rule about addresses refuses a connection that it needs.
+    #[error("{0}")]
+    Blocked(String),
+}
 
 /// An attempt, shared by all who wait for it.
 pub type Link<T> = Shared<BoxFuture<'static, Outcome<T>>>;
@@ -62,7 +75,9 @@ impl<T: Send + Sync + 'static> Attempt<T> {
             let holds = match link.peek() {
                 None => true,
                 Some(Ok(known)) => !stale(known),
-                Some(Err(_)) => since.elapsed() < BELIEVED,
+                // A rule costs nothing to ask again, and its line may have been added.
+                Some(Err(AttemptError::Blocked(_))) => false,
+                Some(Err(AttemptError::Failed(_))) => since.elapsed() < BELIEVED,
             };
             if holds {
                 return link.clone();
@@ -72,7 +87,7 @@ impl<T: Send + Sync + 'static> Attempt<T> {
         let link: Link<T> = async move {
             tokio::select! {
                 biased;
-                _ = closing.wait_for(|closing| *closing) => Err(CLOSED.to_owned()),
+                _ = closing.wait_for(|closing| *closing) => Err(CLOSED.to_owned().into()),
                 outcome = work => outcome,
             }
         }
@@ -94,7 +109,7 @@ impl<T: Send + Sync + 'static> Attempt<T> {
                 Some(lacking) => ServerState::Degraded(lacking.clone()),
                 None => ServerState::Connected,
             },
-            Some(Some(Err(reason))) => ServerState::Failed(reason.clone()),
+            Some(Some(Err(error))) => ServerState::Failed(error.to_string()),
         }
     }
 }
@@ -121,6 +136,46 @@ impl<T> Attempt<T> {
 impl<T> Drop for Attempt<T> {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+// === impl AttemptError ===
+
+impl AttemptError {
+    /// The error of a call that failed for this.
+    pub fn into_error(self, server: &ServerName) -> CallError {
+        let server = server.clone();
+        match self {
+            Self::Failed(reason) => CallError::Unreachable { server, reason },
+            Self::Blocked(reason) => CallError::AddressBlocked { server, reason },
+        }
+    }
+
+    /// The error with words around its own.
+    #[must_use]
+    pub fn within(self, words: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Failed(reason) => Self::Failed(words(&reason)),
+            Self::Blocked(reason) => Self::Blocked(words(&reason)),
+        }
+    }
+}
+
+impl From<String> for AttemptError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+impl From<PlainError> for AttemptError {
+    fn from(error: PlainError) -> Self {
+        match error {
+            PlainError::Blocked(reason) => Self::Blocked(reason),
+            PlainError::Unfit(_)
+            | PlainError::NotSent(_)
+            | PlainError::Lost(_)
+            | PlainError::Redirected { .. } => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -154,12 +209,13 @@ mod tests {
             async move {
                 tokio::task::yield_now().await;
                 let count = made.fetch_add(1, Ordering::Relaxed);
-                if count == 0 { Err("not yet".to_owned()) } else { Ok(Arc::new(count)) }
+                if count == 0 { Err("not yet".to_owned().into()) } else { Ok(Arc::new(count)) }
             }
         };
         let get = || attempt.get(|_| false, next);
-        assert_eq!(futures::join!(get(), get()), (Err("not yet".into()), Err("not yet".into())));
-        assert_eq!(get().await, Err("not yet".into()), "a failure is believed for a while");
+        let not_yet = || AttemptError::Failed("not yet".to_owned());
+        assert_eq!(futures::join!(get(), get()), (Err(not_yet()), Err(not_yet())));
+        assert_eq!(get().await, Err(not_yet()), "a failure is believed for a while");
         tokio::time::advance(BELIEVED).await;
         assert_eq!(*get().await.unwrap(), 1);
         // Of many who find one and the same stale, one gets another.
@@ -186,7 +242,7 @@ mod tests {
         assert_eq!(attempt.state(|()| None), ServerState::Connecting);
         attempt.close();
         let again = attempt.get(|_| false, || async { Ok(Arc::new(())) }).await;
-        assert_eq!(again, Err(CLOSED.to_owned()));
+        assert_eq!(again, Err(CLOSED.to_owned().into()));
         attempt.closed().await;
         assert!(attempt.is_closed());
     }

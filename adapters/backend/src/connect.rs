@@ -1,14 +1,14 @@
 //! Makes connections: the only place from which a process is started or an address is reached.
 //!
-//! Whatever is to be checked before anything leaves the machine is checked here, in [`client`] for
-//! addresses and in `Connector::start` for programs.
+//! Whatever is to be checked before anything leaves the machine is checked here, in [`Address::web`]
+//! for addresses and in `Connector::start` for programs.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capstan_model::{Secret, ServerName};
+use capstan_policy::address::{AddressPolicy, Loopback};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use reqwest::redirect::Policy;
@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tracing::debug;
 
+use crate::address_guard::{AddressGuard, Host};
 use crate::channel::Channel;
 use crate::connection::{Connection, Watched};
 use crate::fault::Fault;
@@ -26,7 +27,6 @@ use crate::link::Opening;
 use crate::listing::Lists;
 use crate::local::Place;
 use crate::mask::Masker;
-use crate::outside::{Names, Outside};
 use crate::reach::{AGENT, Reach};
 use crate::session::Session;
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
@@ -59,6 +59,8 @@ pub(crate) struct Address {
     pub(crate) url: Url,
     /// The socket that leads there, for one on this machine.
     pub(crate) socket: Option<PathBuf>,
+    /// Whether the configuration names this machine in so many words.
+    loopback: Loopback,
 }
 
 /// One of the two transports over HTTP.
@@ -235,7 +237,11 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
         (Fault::NotMcp(_) | Fault::TooLong(_), Way::Sse) => true,
         (Fault::NotMcp(_) | Fault::TooLong(_), Way::Streamable)
         | (
-            Fault::Unreachable(_) | Fault::Login(_) | Fault::Forbidden(_) | Fault::RateLimited(_),
+            Fault::Unreachable(_)
+            | Fault::Blocked(_)
+            | Fault::Login(_)
+            | Fault::Forbidden(_)
+            | Fault::RateLimited(_),
             Way::Streamable | Way::Sse,
         ) => false,
     }
@@ -244,44 +250,36 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
 fn web(settings: &HttpSettings, watched: &Watched) -> Result<Web, String> {
     let address = Address::parse(settings.url.reveal())?;
     let masker = Arc::clone(&watched.masker);
-    let mut web = address.web(&settings.headers, masker, settings.names)?;
+    let mut web = address.web(&settings.headers, masker, &settings.addresses)?;
     web.max_message = settings.max_message;
     Ok(web)
 }
 
 /// The client through which every request to an address on another machine leaves.
-fn client(address: &Address, names: Names) -> Result<reqwest::Client, String> {
+fn client(address: &Address, guard: AddressGuard) -> Result<reqwest::Client, String> {
     let mut builder = reqwest::Client::builder()
         .user_agent(AGENT)
         .referer(false)
         // Followed by `Web`, which knows where credentials may go.
         .redirect(Policy::none())
         .connect_timeout(CONNECT_LIMIT)
-        .pool_idle_timeout(KEEP);
+        .pool_idle_timeout(KEEP)
+        .dns_resolver(Arc::new(guard));
     if let Some(socket) = &address.socket {
         builder = builder.unix_socket(socket.as_path());
     }
     if address.socket.is_some() || is_loopback(&address.url) {
         builder = builder.no_proxy();
     }
-    if let Some(outside) = guard(address, names) {
-        builder = builder.dns_resolver(Arc::new(outside));
-    }
     builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
-}
-
-/// Who looks at what the name of an address leads to; nobody where it is written as this machine.
-fn guard(address: &Address, names: Names) -> Option<Outside> {
-    let is_here = address.socket.is_some() || is_loopback(&address.url);
-    let host = address.url.host_str().unwrap_or_default().to_owned();
-    (names == Names::Outside && !is_here).then_some(Outside { host })
 }
 
 /// Whether an address is on this machine, where no proxy can reach it for us.
 pub(crate) fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else { return false };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    match Host::of(url.host_str().unwrap_or_default()) {
+        Host::Literal(address) => address.is_loopback(),
+        Host::Name(name) => name == "localhost",
+    }
 }
 
 // === impl Address ===
@@ -292,17 +290,21 @@ impl Address {
         &self,
         headers: &[(String, Secret<String>)],
         masker: Arc<Masker>,
-        names: Names,
+        policy: &AddressPolicy,
     ) -> Result<Web, String> {
         // Whoever asks for compression needs somebody who undoes it.
         let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
-        let reach = match self.local().filter(|_| headers.iter().all(is_plain)) {
-            Some(local) => local,
-            None => Reach::Far(client(self, names)?),
+        let guard = AddressGuard::new(self.host(), policy.clone(), self.loopback);
+        let local = || self.local(&guard).filter(|_| headers.iter().all(is_plain));
+        let reach = match (guard.check_literal(), local()) {
+            (Err(refusal), _) if self.socket.is_none() => Reach::Refused(Arc::new(refusal)),
+            (_, Some(local)) => local,
+            (_, None) => Reach::Far(client(self, guard)?),
         };
         Web::new(reach, self.url.clone(), headers, masker)
     }
 
+    /// Reads an address that the configuration gives.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (url, socket) = match text.strip_prefix("unix://") {
             Some(rest) => {
@@ -311,27 +313,54 @@ impl Address {
             }
             None => (text.to_owned(), None),
         };
-        let url = Url::parse(&url).map_err(|error| format!("its `url` cannot be read: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("its `url` begins with `{}`, which is no HTTP", url.scheme()));
+        let loopback = Loopback::of_configured(&url);
+        Ok(Self { url: http_url(Url::parse(&url))?, socket, loopback })
+    }
+
+    /// Reads an address that a server or a document gives, as seen from this one. Within the origin
+    /// it leads where this one does; elsewhere it has no right to this machine.
+    pub(crate) fn join(&self, text: &str) -> Result<Self, String> {
+        let url = http_url(self.url.join(text))?;
+        let Self { socket, loopback, .. } = self.clone();
+        if url.origin() == self.url.origin() {
+            return Ok(Self { url, socket, loopback });
         }
-        Ok(Self { url, socket })
+        Self::found(url)
+    }
+
+    /// Reads an address that a server or a document gives.
+    pub(crate) fn discover(text: &str) -> Result<Self, String> {
+        Self::found(http_url(Url::parse(text))?)
+    }
+
+    fn found(url: Url) -> Result<Self, String> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("its address has a login in it, which only the configuration may".into());
+        }
+        Ok(Self { url, socket: None, loopback: Loopback::Refused })
+    }
+
+    /// Where it leads, before any name is looked up.
+    pub(crate) fn host(&self) -> Host {
+        Host::of(self.url.host_str().unwrap_or_default())
+    }
+
+    /// Whether the configuration names this machine in so many words, or a socket on it.
+    pub(crate) fn is_configured_here(&self) -> bool {
+        self.socket.is_some() || self.loopback == Loopback::Configured
     }
 
     /// The short way, when the server is on this machine and neither encryption nor a password is
     /// in the way.
-    fn local(&self) -> Option<Reach> {
-        let Self { url, socket } = self;
+    fn local(&self, guard: &AddressGuard) -> Option<Reach> {
+        let Self { url, socket, .. } = self;
         if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
             return None;
         }
         let name = url.host_str()?;
         let place = match socket {
             Some(socket) => Place::Socket(socket.clone()),
-            None if is_loopback(url) => {
-                let bare = name.trim_start_matches('[').trim_end_matches(']');
-                Place::Port(bare.to_owned(), url.port_or_known_default()?)
-            }
+            None if is_loopback(url) => Place::Port(guard.clone(), url.port_or_known_default()?),
             None => return None,
         };
         let host = match url.port() {
@@ -340,6 +369,15 @@ impl Address {
         };
         Some(Reach::local(place, host.ok()?))
     }
+}
+
+/// A URL that HTTP can be spoken to.
+fn http_url<E: std::fmt::Display>(url: Result<Url, E>) -> Result<Url, String> {
+    let url = url.map_err(|error| format!("its `url` cannot be read: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("its `url` begins with `{}`, which is no HTTP", url.scheme()));
+    }
+    Ok(url)
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ pub(crate) enum Fault {
     /// It cannot be reached, or did not start, or makes no sense.
     #[error("{0}")]
     Unreachable(String),
+    /// A rule of ours keeps us from connecting to its address, or from following where it leads.
+    #[error("{0}")]
+    Blocked(String),
     /// It wants a login.
     #[error("it wants a login: {0}")]
     Login(String),
@@ -43,6 +46,7 @@ impl Fault {
         let server = server.clone();
         match self {
             Self::Unreachable(reason) => CallError::Unreachable { server, reason },
+            Self::Blocked(reason) => CallError::AddressBlocked { server, reason },
             Self::Login(reason) | Self::Forbidden(reason) => {
                 CallError::Unauthorized { server, reason }
             }
@@ -62,6 +66,7 @@ impl Fault {
         match self {
             Self::Login(_) => ServerState::NeedsLogin,
             Self::Unreachable(_)
+            | Self::Blocked(_)
             | Self::Forbidden(_)
             | Self::RateLimited(_)
             | Self::Status { .. }
@@ -73,7 +78,7 @@ impl Fault {
     /// Whether asking again at once would get the same answer, so that nobody needs to wait for it.
     pub(crate) fn lasts(&self) -> bool {
         match self {
-            Self::Login(_) | Self::Forbidden(_) | Self::RateLimited(_) => true,
+            Self::Blocked(_) | Self::Login(_) | Self::Forbidden(_) | Self::RateLimited(_) => true,
             Self::Status { status, .. } => *status < 500,
             Self::Unreachable(_) | Self::NotMcp(_) | Self::TooLong(_) => false,
         }

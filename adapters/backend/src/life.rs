@@ -123,6 +123,12 @@ impl Life {
     }
 
     pub(crate) fn failed(&mut self, fault: Fault) {
+        if let Fault::Blocked(_) = fault {
+            // Nothing was tried, so that there is nothing to wait for: each caller is told anew.
+            self.not_before = Instant::now();
+            self.failure = Some(fault);
+            return;
+        }
         self.failures = self.failures.saturating_add(1);
         let mut wait = wait_after(self.failures - 1, fastrand::f64());
         if let Fault::RateLimited(Some(asked)) = &fault {
@@ -249,6 +255,21 @@ mod tests {
             life.died(Fault::Unreachable("it ended".to_owned()));
             assert!(life.not_before <= Instant::now());
             assert_eq!(life.would_fail_again(), None);
+        }
+    }
+
+    /// Holes 1: what a rule refuses is no failure of the server.
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_address_is_not_counted_and_not_waited_for() {
+        let mut life = Life::new();
+        for _ in 0..=CIRCUIT {
+            let fault = Fault::Blocked("10.0.0.1 is not a public address".to_owned());
+            let link = ready(Err(fault.clone())).boxed().shared();
+            assert!(link.clone().now_or_never().is_some());
+            life.link = Some(link);
+            life.failed(fault);
+            assert_eq!((life.failures, life.not_before), (0, Instant::now()));
+            assert!(matches!(life.state(), ServerState::Failed(reason) if reason.contains("10.0")));
         }
     }
 

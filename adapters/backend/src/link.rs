@@ -238,6 +238,10 @@ impl Link {
                 self.lose(Fault::Unreachable(reason.clone()));
                 RequestError::NotSent(reason)
             }
+            WebError::Blocked(reason) => {
+                self.lose(Fault::Blocked(reason.clone()));
+                RequestError::Refused(Fault::Blocked(reason))
+            }
             WebError::Lost(reason) => RequestError::Gone(reason),
             WebError::NotMcp(problem) => RequestError::Refused(Fault::NotMcp(problem)),
             WebError::TooLong(limit) => RequestError::Refused(Fault::TooLong(limit)),

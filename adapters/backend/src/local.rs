@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_policy::address::AddressRefusal;
 use futures::future::poll_fn;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::address_guard::{AddressGuard, LookupError};
 use crate::pieces::Pieces;
 
 /// How long a connection may take to come about.
@@ -43,10 +45,10 @@ pub(crate) struct Local {
 }
 
 /// Where a server of this machine listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// A name or address of this machine, and a port.
-    Port(String, u16),
+    /// A name or address of this machine, which is checked for each connection, and a port.
+    Port(AddressGuard, u16),
     Socket(PathBuf),
 }
 
@@ -55,6 +57,8 @@ pub(crate) enum Place {
 pub(crate) enum LocalError {
     /// There is no connection.
     Connect(io::Error),
+    /// The address is refused; no connection was tried.
+    Refused(AddressRefusal),
     /// The connection broke. Whether the request arrived is not known.
     Broken(hyper::Error),
 }
@@ -94,11 +98,6 @@ impl Local {
         Self { place, idle: Mutex::default() }
     }
 
-    #[cfg(test)]
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
-    }
-
     /// Sends a request and waits for the beginning of its answer.
     pub(crate) async fn send(
         self: &Arc<Self>,
@@ -133,18 +132,19 @@ impl Local {
     async fn connect(&self) -> Result<Line, LocalError> {
         let opening = async {
             let io: Box<dyn Io> = match &self.place {
-                Place::Port(host, port) => {
-                    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                Place::Port(guard, port) => {
+                    let addresses = guard.lookup(*port).await?;
+                    let stream = TcpStream::connect(&*addresses).await?;
                     stream.set_nodelay(true)?;
                     Box::new(stream)
                 }
                 Place::Socket(path) => Box::new(UnixStream::connect(path).await?),
             };
-            Ok(io)
+            Ok::<_, LookupError>(io)
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it took too long");
-        let io = timeout(CONNECT_LIMIT, opening).await.map_err(late).flatten();
-        let io = TokioIo::new(io.map_err(LocalError::Connect)?);
+        let opened = timeout(CONNECT_LIMIT, opening).await.map_err(late);
+        let io = TokioIo::new(opened.map_err(LocalError::Connect)??);
         let shaken = Builder::new().max_buf_size(BUFFER).handshake(io).await;
         let (sender, connection) = shaken.map_err(LocalError::Broken)?;
         Ok(Line { sender, connection: Some(Box::new(connection)) })
@@ -192,6 +192,17 @@ impl Local {
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl LocalError ===
+
+impl From<LookupError> for LocalError {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::Refused(refusal) => Self::Refused(refusal),
+            LookupError::Failed(error) => Self::Connect(error),
+        }
     }
 }
 

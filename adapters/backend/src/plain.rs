@@ -9,20 +9,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_model::Secret;
+use capstan_policy::address::AddressPolicy;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
+use crate::address_guard::Host;
 use crate::connect::{Address, is_loopback};
 use crate::fault::Fault;
 use crate::mask::Masker;
-pub use crate::outside::Names;
 use crate::pieces::Pieces;
 use crate::reach::{Order, Response};
+use crate::refusal::Refusal;
 use crate::web::{Web, WebError};
 
 /// An address on the web, or behind a socket of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebAddress(Address);
+pub struct WebAddress(pub(crate) Address);
 
 /// The way to one origin.
 pub struct Plain {
@@ -66,6 +68,10 @@ pub enum PlainError {
     /// The request did not leave.
     #[error("{0}")]
     NotSent(String),
+    /// Nothing was done: a rule about addresses refuses where the request would go, or where the
+    /// server redirects it.
+    #[error("{0}")]
+    Blocked(String),
     /// The request left; what became of it is not known.
     #[error("{0}")]
     Lost(String),
@@ -90,16 +96,20 @@ impl WebAddress {
         Address::parse(text).map(Self)
     }
 
-    /// What another address means from here.
+    /// Reads an address that a server or a document gives: `https://` or `http://`, without a login.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn discover(text: &str) -> Result<Self, String> {
+        Address::discover(text).map(Self)
+    }
+
+    /// What another address, which a server or a document gives, means from here.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn join(&self, text: &str) -> Result<Self, String> {
-        let url = self.0.url.join(text).map_err(|error| error.to_string())?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("it begins with `{}`, which is no HTTP", url.scheme()));
-        }
-        Ok(Self(Address { url, socket: self.0.socket.clone() }))
+        self.0.join(text).map(Self)
     }
 
     /// Whether both are of one server.
@@ -125,14 +135,44 @@ impl WebAddress {
         self.0.url.query()
     }
 
-    /// Whether nobody between here and there reads what is sent.
-    pub fn is_sheltered(&self) -> bool {
-        self.0.url.scheme() == "https" || self.0.socket.is_some() || is_loopback(&self.0.url)
+    /// Whether it is reached by TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.0.url.scheme() == "https"
     }
 
-    /// The number that it is written with, where it is no name.
+    /// Whether nobody between here and there reads what is sent.
+    pub fn is_sheltered(&self) -> bool {
+        self.is_encrypted() || self.0.socket.is_some() || is_loopback(&self.0.url)
+    }
+
+    /// The literal address that it is connected to, where it is no name.
     pub fn ip(&self) -> Option<IpAddr> {
-        self.0.url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
+        match self.0.host() {
+            Host::Literal(address) => Some(address),
+            Host::Name(_) => None,
+        }
+    }
+
+    /// The host, as it is looked up or connected to.
+    pub fn host(&self) -> String {
+        match self.0.host() {
+            Host::Literal(address) => address.to_string(),
+            Host::Name(name) => name,
+        }
+    }
+
+    /// Whether the configuration names this machine in so many words, or a socket on it.
+    pub fn is_configured_here(&self) -> bool {
+        self.0.is_configured_here()
+    }
+
+    /// The addresses that it may be connected to, unchecked; nothing is connected.
+    ///
+    /// # Errors
+    /// When its name cannot be resolved.
+    pub async fn addresses(&self) -> std::io::Result<Vec<IpAddr>> {
+        let found = self.0.host().addresses(0).await?;
+        Ok(found.into_iter().map(|address| address.ip()).collect())
     }
 }
 
@@ -147,11 +187,11 @@ impl Plain {
         address: &WebAddress,
         headers: &[(String, Secret<String>)],
         secrets: &[Secret<String>],
-        names: Names,
+        addresses: &AddressPolicy,
     ) -> Result<Self, String> {
         let given = headers.iter().map(|(_, value)| value).chain(secrets);
         let masker = Masker::new(given.map(|secret| secret.reveal().clone()));
-        Ok(Self { web: address.0.web(headers, Arc::new(masker), names)? })
+        Ok(Self { web: address.0.web(headers, Arc::new(masker), addresses)? })
     }
 
     /// Sends a request and reads at most `limit` bytes of what comes back. Redirects are followed
@@ -209,6 +249,10 @@ impl From<WebError> for PlainError {
             WebError::NotSent(reason) => Self::NotSent(reason),
             WebError::Lost(reason) | WebError::NotMcp(reason) => Self::Lost(reason),
             WebError::TooLong(limit) => Self::Lost(Fault::TooLong(limit).to_string()),
+            WebError::Blocked(reason) => Self::Blocked(reason),
+            WebError::Refused(Refusal { fault: Fault::Blocked(reason), .. }) => {
+                Self::Blocked(reason)
+            }
             WebError::Refused(refusal) => {
                 Self::Redirected { status: refusal.status, words: refusal.fault.to_string() }
             }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use capstan_policy::address::AddressRefusal;
 use hyper::http::uri::PathAndQuery;
 use hyper::http::{Request, Uri};
 use reqwest::header::{
@@ -11,6 +12,7 @@ use reqwest::header::{
 };
 use reqwest::{Client, Method, StatusCode, Url};
 
+use crate::address_guard::refusal_in;
 use crate::local::{Flow, Local, LocalError, Place};
 use crate::pieces::Pieces;
 use crate::unpack::Unpacker;
@@ -28,6 +30,8 @@ const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 pub(crate) enum Reach {
     Local(Arc<Local>, HeaderValue),
     Far(Client),
+    /// Nothing leaves: the address is refused.
+    Refused(Arc<AddressRefusal>),
 }
 
 /// An address, ready to be sent to. It is cheap to clone.
@@ -66,6 +70,8 @@ pub(crate) enum Incoming {
 pub(crate) enum ReachError {
     Local(LocalError),
     Far(reqwest::Error),
+    /// The address is refused; no connection was tried.
+    Refused(AddressRefusal),
     /// The address has no path that can be sent.
     Path(String),
     /// The answer is in an encoding that nobody asked for.
@@ -86,8 +92,7 @@ impl Reach {
     pub(crate) async fn send(&self, order: Box<Order>) -> Result<Response, ReachError> {
         match self {
             Self::Local(local, host) => {
-                let response =
-                    local.send(request(order, host)?).await.map_err(ReachError::Local)?;
+                let response = local.send(request(order, host)?).await?;
                 let (head, flow) = response.into_parts();
                 let body = if is_packed(&head.headers)? {
                     Incoming::Packed(flow, Box::default())
@@ -97,7 +102,8 @@ impl Reach {
                 Ok(Response { status: head.status, headers: head.headers, body })
             }
             // Kept out of the way of the other, which every call to this machine would carry along.
-            Self::Far(client) => Box::pin(send_far(client, order)).await.map_err(ReachError::Far),
+            Self::Far(client) => Ok(Box::pin(send_far(client, order)).await?),
+            Self::Refused(refusal) => Err(ReachError::Refused((**refusal).clone())),
         }
     }
 }
@@ -155,7 +161,7 @@ impl From<Url> for Target {
 impl Incoming {
     /// The next piece; `None` at the end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ReachError> {
-        let broken = |error| ReachError::Local(LocalError::Broken(error));
+        let broken = |error| ReachError::from(LocalError::Broken(error));
         match self {
             Self::Local(flow) => flow.chunk().await.map_err(broken),
             Self::Packed(flow, unpacker) => loop {
@@ -195,7 +201,9 @@ impl ReachError {
     /// Whether nothing has left.
     pub(crate) fn is_connect(&self) -> bool {
         match self {
-            Self::Local(LocalError::Connect(_)) | Self::Path(_) => true,
+            Self::Local(LocalError::Connect(_) | LocalError::Refused(_))
+            | Self::Refused(_)
+            | Self::Path(_) => true,
             Self::Far(error) => error.is_connect() || error.is_builder(),
             Self::Local(LocalError::Broken(_)) | Self::Encoded(_) | Self::Packed(_) => false,
         }
@@ -206,6 +214,9 @@ impl ReachError {
     pub(crate) fn reason(self) -> String {
         let what = if self.is_connect() { "no connection" } else { "the connection broke" };
         let bottom = match self {
+            Self::Local(LocalError::Refused(refusal)) | Self::Refused(refusal) => {
+                return refusal.to_string();
+            }
             Self::Local(LocalError::Connect(error)) => bottom(&error),
             Self::Local(LocalError::Broken(error)) => bottom(&error),
             Self::Far(error) => bottom(&error.without_url()),
@@ -214,6 +225,24 @@ impl ReachError {
             Self::Encoded(encoding) => format!("it answered in the encoding `{encoding}`"),
         };
         format!("{what}: {bottom}")
+    }
+}
+
+impl From<LocalError> for ReachError {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::Refused(refusal) => Self::Refused(refusal),
+            LocalError::Connect(_) | LocalError::Broken(_) => Self::Local(error),
+        }
+    }
+}
+
+impl From<reqwest::Error> for ReachError {
+    fn from(error: reqwest::Error) -> Self {
+        match refusal_in(&error) {
+            Some(refusal) => Self::Refused(refusal.clone()),
+            None => Self::Far(error),
+        }
     }
 }
 

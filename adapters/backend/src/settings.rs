@@ -7,9 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use capstan_model::{Secret, ServerName};
+use capstan_policy::address::AddressPolicy;
 use reqwest::Url;
 
-use crate::outside::Names;
 use crate::spawn::Launch;
 
 /// The longest message that is taken of a server in any case, in bytes.
@@ -63,8 +63,8 @@ pub struct HttpSettings {
     pub headers: Vec<(String, Secret<String>)>,
     /// Further values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
-    /// What the name in its address may lead to.
-    pub names: Names,
+    /// The addresses that it may be reached at.
+    pub addresses: AddressPolicy,
     /// Which of the two transports to try.
     pub prefer: Prefer,
     /// How long it may take to say who it is.

@@ -162,6 +162,7 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
             }
         },
         Err(WebError::NotSent(reason) | WebError::Lost(reason)) => Err(Fault::Unreachable(reason)),
+        Err(WebError::Blocked(reason)) => Err(Fault::Blocked(reason)),
         Err(WebError::NotMcp(problem)) => Err(Fault::NotMcp(problem)),
         Err(WebError::TooLong(limit)) => Err(Fault::TooLong(limit)),
         Err(WebError::Refused(refusal)) => Err(refusal.fault),
@@ -186,8 +187,8 @@ async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
             return Ok(endpoint);
         }
         let origin = endpoint.origin().ascii_serialization();
-        return Err(Fault::NotMcp(format!(
-            "its endpoint is at `{origin}`, and nothing of ours goes there"
+        return Err(Fault::Blocked(format!(
+            "its endpoint is at `{origin}`, which is another server; nothing is sent there"
         )));
     }
 }

@@ -4,24 +4,20 @@
 //! redirect is followed only within the origin.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use capstan_model::Secret;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use jiff::fmt::rfc2822;
-use reqwest::header::{
-    CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
-};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 
 use crate::events::Events;
 use crate::fault::Fault;
 use crate::mask::Masker;
 use crate::reach::{Incoming, Order, Reach, ReachError, Response, Target};
+use crate::refusal::{Refusal, message, retry_after};
 use crate::settings::max_message;
 
 /// How often a redirect is followed.
@@ -57,6 +53,8 @@ pub(crate) enum Takes {
 pub(crate) enum WebError {
     /// The request did not leave.
     NotSent(String),
+    /// The request did not leave, because its address is refused.
+    Blocked(String),
     /// The request left; what became of it is not known.
     Lost(String),
     /// The answer is not one.
@@ -65,15 +63,6 @@ pub(crate) enum WebError {
     TooLong(usize),
     /// The answer is no.
     Refused(Refusal),
-}
-
-/// An answer that is no.
-#[derive(Clone)]
-pub(crate) struct Refusal {
-    pub(crate) status: u16,
-    pub(crate) fault: Fault,
-    /// What it says, as far as it was read.
-    pub(crate) body: Bytes,
 }
 
 /// What came back, with its headers.
@@ -120,6 +109,11 @@ impl Web {
         self.target.url()
     }
 
+    #[cfg(test)]
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     pub(crate) fn same_origin(&self, url: &Url) -> bool {
         url.origin() == self.url().origin()
     }
@@ -156,14 +150,19 @@ impl Web {
                 order.to = next;
             }
             let (method, from) = (order.method.clone(), order.to.clone());
-            self.merge(&mut order.headers);
-            let response = self.reach.send(order).await.map_err(|error| self.not_sent(error))?;
+            let response = self.once(order).await?;
             let Some(next) = self.redirect(&method, from.url(), &response)? else {
                 return Ok(response);
             };
             moved = Some(Target::from(next));
         }
-        Err(redirected(308, format!("it redirects more than {MAX_HOPS} times")))
+        Err(Refusal::redirected(308, format!("it redirects more than {MAX_HOPS} times")).into())
+    }
+
+    /// Sends, and follows no redirect.
+    pub(crate) async fn once(&self, mut order: Box<Order>) -> Result<Response, WebError> {
+        self.merge(&mut order.headers);
+        self.reach.send(order).await.map_err(|error| self.not_sent(error))
     }
 
     /// Adds the configured headers to the protocol's own, which win.
@@ -194,24 +193,33 @@ impl Web {
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let next = location.and_then(|location| from.join(location).ok());
         let Some(next) = next else {
-            return Err(redirected(status, "it redirects to nowhere".to_owned()));
+            return Err(Refusal::redirected(status, "it redirects to nowhere".to_owned()).into());
         };
         let origin = next.origin().ascii_serialization();
         if !self.same_origin(&next) {
-            let words = format!("it redirects to `{origin}`, and nothing of ours goes there");
-            return Err(redirected(status, words));
+            // Whatever the address is: a server does not choose where requests go.
+            let words = format!(
+                "it redirects to `{origin}`, which is another server; if it has moved there, set \
+                 its address to that"
+            );
+            return Err(Refusal::without_body(status, Fault::Blocked(words)).into());
         }
         if !keeps_body && *method != Method::GET {
             let path = self.masker.mask(next.path());
-            return Err(redirected(status, format!("it has moved to `{origin}{path}`")));
+            let words = format!("it has moved to `{origin}{path}`");
+            return Err(Refusal::redirected(status, words).into());
         }
         Ok(Some(next))
     }
 
     fn not_sent(&self, error: ReachError) -> WebError {
-        let connecting = error.is_connect();
+        let (connecting, blocked) = (error.is_connect(), matches!(error, ReachError::Refused(_)));
         let reason = self.reason(error);
-        if connecting { WebError::NotSent(reason) } else { WebError::Lost(reason) }
+        match (blocked, connecting) {
+            (true, _) => WebError::Blocked(reason),
+            (false, true) => WebError::NotSent(reason),
+            (false, false) => WebError::Lost(reason),
+        }
     }
 
     pub(crate) fn reason(&self, error: ReachError) -> String {
@@ -329,21 +337,6 @@ impl Web {
     }
 }
 
-// === impl Refusal ===
-
-impl fmt::Debug for Refusal {
-    /// Without the body, which may repeat what was sent.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { status, fault, body: _ } = self;
-        f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
-    }
-}
-
-fn redirected(status: u16, words: String) -> WebError {
-    let fault = Fault::Status { status, words };
-    WebError::Refused(Refusal { status, fault, body: Bytes::new() })
-}
-
 fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = text.split(';').next().unwrap_or(text).trim();
@@ -353,48 +346,10 @@ fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(kind))
 }
 
-/// The message in the JSON of a refusal, wherever servers put it.
-fn message(body: &[u8]) -> Option<String> {
-    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let places = ["/error/message", "/error_description", "/message", "/error", "/detail"];
-    places.iter().find_map(|place| json.pointer(place)?.as_str()).map(ToOwned::to_owned)
-}
+// === impl WebError ===
 
-/// How long the server wants us to stay away: seconds, or a date seen from its own clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let now = headers.get(DATE)?.to_str().ok()?;
-    let (then, now) = (rfc2822::parse(text).ok()?, rfc2822::parse(now).ok()?);
-    Duration::try_from(then.timestamp().duration_since(now.timestamp())).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_read_from_seconds_and_from_dates() {
-        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
-        let cases = [
-            ("30", None, Some(30)),
-            (" 0 ", None, Some(0)),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(date), Some(30)),
-            ("Sun, 06 Nov 1994 08:49:07 GMT", Some(date), None),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
-            ("-1", Some(date), None),
-            ("soon", Some(date), None),
-            ("", None, None),
-        ];
-        for (value, now, expected) in cases {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
-            if let Some(now) = now {
-                headers.insert(DATE, HeaderValue::from_static(now));
-            }
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{value:?}");
-        }
+impl From<Refusal> for WebError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_backend::SpawnError;
-use capstan_backend::attempt::{Attempt, CLOSED, Offer};
+use capstan_backend::attempt::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_backend::once::{End, Limits, Output, Program};
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Notice, Operator};
 use capstan_hub::{Answer, Ticket};
@@ -85,9 +85,8 @@ impl CommandServer {
     }
 
     async fn known(&self) -> Result<Arc<Known>, CallError> {
-        let server = self.settings.name.clone();
         let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
-        known.map_err(|reason| CallError::Unreachable { server, reason })
+        known.map_err(|error| error.into_error(&self.settings.name))
     }
 
     async fn call(
@@ -224,7 +223,7 @@ fn hinted(settings: &CommandSettings, error: &SpawnError) -> String {
 }
 
 /// Finds out what there is to call.
-async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, String> {
+async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, AttemptError> {
     // The program must be there, whoever describes its tools.
     settings.program.find().map_err(|error| hinted(&settings, &error))?;
     let found = if settings.presets.is_empty() {
@@ -236,7 +235,7 @@ async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, String> {
     };
     let tools = tools(&settings, &found)?;
     if tools.is_empty() {
-        return Err(nothing(&settings, &found));
+        return Err(nothing(&settings, &found).into());
     }
     info!(server = %settings.name, tools = tools.len(), "its help is read");
     let items = tools

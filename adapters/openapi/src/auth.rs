@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use capstan_backend::attempt::AttemptError;
 use capstan_backend::plain::{PlainRequest, WebAddress};
 use capstan_model::Secret;
 use serde_json::Value;
@@ -173,7 +174,7 @@ impl Means {
     ///
     /// # Errors
     /// Why there is no token.
-    pub(crate) async fn prove(&self, refused: &[Arc<Token>]) -> Result<Proofs, String> {
+    pub(crate) async fn prove(&self, refused: &[Arc<Token>]) -> Result<Proofs, AttemptError> {
         let mut proofs = Proofs::default();
         for scheme in &self.schemes {
             match &**scheme {

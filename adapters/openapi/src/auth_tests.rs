@@ -1,6 +1,5 @@
 //! What is known of an interface is not sent for all to read because a document says so.
 
-use capstan_backend::plain::Names;
 use capstan_model::Credentials;
 use serde_json::json;
 
@@ -18,7 +17,7 @@ fn settings(auth: Vec<(&str, Credentials)>) -> OpenApiSettings {
         tags: None,
         only: None,
         except: Vec::new(),
-        names: Names::Outside,
+        addresses: capstan_policy::address::AddressPolicy::default(),
         startup_timeout: std::time::Duration::ZERO,
         timeout: std::time::Duration::ZERO,
         answer: 0,
@@ -56,7 +55,7 @@ fn nothing_is_sent_in_clear_text_because_a_document_says_so() {
         let settings = settings(vec![(name, credentials)]);
         let kept = |given: Option<&str>, home: &str| {
             let (document, home) = (document(), WebAddress::parse(home).unwrap());
-            let base = Base::choose(&document, given, Some(&home)).unwrap();
+            let base = Base::choose(&document, given, Some(&home), &settings.addresses).unwrap();
             let auth = Auth::read(&document, &settings, &base, Some(&home));
             let wanted = auth.means(&Some(vec![vec![name.to_owned()]]));
             (auth.means(&None).schemes.len() + wanted.schemes.len(), auth.problem(), wanted.lacking)

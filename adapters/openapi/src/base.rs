@@ -2,12 +2,11 @@
 //!
 //! **Invariant:** what the configuration sends along, no document takes elsewhere: one that was
 //! fetched may name its own origin only, one in a file nowhere that secrets go, and none may name an
-//! address inside a network.
+//! address that is not public: what a document says is not the configuration's word.
 
-use std::net::IpAddr;
-
+use capstan_backend::attempt::AttemptError;
 use capstan_backend::plain::WebAddress;
-use capstan_policy::special::is_special;
+use capstan_policy::address::{AddressPolicy, Loopback};
 use serde_json::Value;
 
 use crate::document::{Document, Version};
@@ -36,7 +35,8 @@ impl Base {
         document: &Document,
         given: Option<&str>,
         home: Option<&WebAddress>,
-    ) -> Result<Self, String> {
+        policy: &AddressPolicy,
+    ) -> Result<Self, AttemptError> {
         if let Some(given) = given {
             let address =
                 WebAddress::parse(given).map_err(|error| format!("`base_url`: {error}"))?;
@@ -49,7 +49,7 @@ impl Base {
         let address = match home {
             Some(home) => home.join(named.as_deref().unwrap_or("/")),
             None => match named {
-                Some(named) if named.contains("://") => WebAddress::parse(&named),
+                Some(named) if named.contains("://") => WebAddress::discover(&named),
                 Some(_) | None => {
                     Err("the document does not say where its interface is".to_owned())
                 }
@@ -60,11 +60,13 @@ impl Base {
         match home {
             Some(home) if !home.same_origin(&address) => {
                 let words = "which is not where it comes from";
-                Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
+                let message = format!("the document sends requests to `{origin}`, {words}; {SAY}");
+                Err(AttemptError::Blocked(message))
             }
-            None if address.ip().is_some_and(is_inside) => {
-                let words = "which is inside a network";
-                Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
+            None if is_refused(policy, &address) => {
+                let words = "which is not a public address";
+                let message = format!("the document sends requests to `{origin}`, {words}; {SAY}");
+                Err(AttemptError::Blocked(message))
             }
             Some(_) | None => Ok(Self { address, is_given: false }),
         }
@@ -143,10 +145,9 @@ fn named_by_v2(document: &Document, home: Option<&WebAddress>) -> Option<String>
     Some(format!("{scheme}://{host}{path}"))
 }
 
-/// Whether a number means something that only a network's own machines reach. This machine itself
-/// is not meant: whoever writes a document about it names it so.
-fn is_inside(address: IpAddr) -> bool {
-    is_special(address) && !address.to_canonical().is_loopback()
+/// Whether a document in a file names a literal address that the server may not be reached at.
+fn is_refused(policy: &AddressPolicy, address: &WebAddress) -> bool {
+    address.ip().is_some_and(|ip| policy.check(ip, Loopback::Refused).is_err())
 }
 
 #[cfg(test)]
@@ -156,9 +157,19 @@ mod tests {
     use super::*;
 
     fn chosen(document: &Value, given: Option<&str>, home: Option<&str>) -> Result<String, String> {
+        chosen_by(document, given, home, &AddressPolicy::default())
+    }
+
+    fn chosen_by(
+        document: &Value,
+        given: Option<&str>,
+        home: Option<&str>,
+        policy: &AddressPolicy,
+    ) -> Result<String, String> {
         let document = Document::parse(&document.to_string()).unwrap();
         let home = home.map(|home| WebAddress::parse(home).unwrap());
-        let base = Base::choose(&document, given, home.as_ref())?;
+        let base = Base::choose(&document, given, home.as_ref(), policy);
+        let base = base.map_err(|error| error.to_string())?;
         Ok(format!("{}{}", base.address().origin(), base.path()))
     }
 
@@ -177,7 +188,7 @@ mod tests {
             (v3("v2"), None, web, "https://h/docs/v2"),
             (json!({"openapi": "3.0.0"}), None, web, "https://h"),
             (v3("https://other/"), Some("https://mine/x"), web, "https://mine/x"),
-            (v3("http://127.0.0.1:8/v"), None, None, "http://127.0.0.1:8/v"),
+            (v3("https://other/"), Some("http://127.0.0.1:8/v"), None, "http://127.0.0.1:8/v"),
             (
                 json!({"swagger": "2.0", "host": "h:1", "basePath": "/b", "schemes": ["http", "https"]}),
                 None,
@@ -206,6 +217,10 @@ mod tests {
             (v3("http://10.1.2.3/"), None, None),
             (v3("http://[fd00::1]/"), None, None),
             (v3("http://0x0a000001/"), None, None),
+            (v3("http://127.0.0.1:8/v"), None, None),
+            (v3("http://[::1]/"), None, None),
+            (v3("https://me:pw@h/"), None, None),
+            (v3("unix:///var/run/docker.sock"), None, None),
             (json!({"openapi": "3.0.0"}), None, None),
             (json!({"swagger": "2.0", "host": "evil"}), None, web),
             (v3("https://h/"), Some("ftp://h"), web),
@@ -213,5 +228,15 @@ mod tests {
             let error = chosen(&document, given, home).unwrap_err();
             assert!(error.contains("base_url"), "{document}: {error}");
         }
+    }
+
+    #[test]
+    fn a_document_in_a_file_may_name_an_address_that_the_entry_lists() {
+        let networks = vec!["10.0.0.0/8".parse().unwrap()];
+        let listed = AddressPolicy { networks, ..AddressPolicy::default() };
+        let chosen = |url| chosen_by(&v3(url), None, None, &listed);
+        assert_eq!(chosen("http://10.1.2.3/v1").unwrap(), "http://10.1.2.3/v1");
+        assert!(chosen("http://192.168.1.1/v1").is_err());
+        assert!(chosen("http://127.0.0.1/v1").is_err());
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capstan_backend::attempt::AttemptError;
 use capstan_backend::plain::{Plain, PlainRequest, WebAddress};
 use capstan_model::Secret;
 use sha2::{Digest, Sha256};
@@ -39,7 +40,7 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// Why it cannot be had.
-pub(crate) async fn load(settings: &OpenApiSettings) -> Result<Loaded, String> {
+pub(crate) async fn load(settings: &OpenApiSettings) -> Result<Loaded, AttemptError> {
     match &settings.source {
         Source::File(path) => {
             let (path, shown) = (path.clone(), path.display().to_string());
@@ -51,7 +52,7 @@ pub(crate) async fn load(settings: &OpenApiSettings) -> Result<Loaded, String> {
     }
 }
 
-async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, String> {
+async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, AttemptError> {
     let home = WebAddress::parse(url).map_err(|error| format!("`openapi`: {error}"))?;
     let kept = settings.cache.as_ref().map(|folder| kept(folder, settings, url));
     let recall = async |age| {
@@ -73,22 +74,25 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Strin
             }
             Ok(Loaded { text, home: Some(home), stale: None })
         }
-        Err(reason) => match recall(STALE).await {
+        Err(error @ AttemptError::Blocked(_)) => {
+            Err(error.within(|reason| format!("its document is not fetched: {reason}")))
+        }
+        Err(AttemptError::Failed(reason)) => match recall(STALE).await {
             Some(text) => {
                 let stale = Some(format!("its document is an older one: {reason}"));
                 Ok(Loaded { text, home: Some(home), stale })
             }
-            None => Err(format!("its document cannot be fetched: {reason}")),
+            None => Err(format!("its document cannot be fetched: {reason}").into()),
         },
     }
 }
 
-async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, String> {
+async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, AttemptError> {
     // What is meant for the interface goes nowhere else, not even to where its document is.
     let base = settings.base_url.as_ref().map(|base| WebAddress::parse(base.reveal()));
     let is_ours = base.is_none_or(|base| base.is_ok_and(|base| base.same_origin(home)));
     let headers = if is_ours { settings.headers.as_slice() } else { &[] };
-    let plain = Plain::new(home, headers, &settings.secrets, settings.names)?;
+    let plain = Plain::new(home, headers, &settings.secrets, &settings.addresses)?;
     let request = PlainRequest {
         method: "GET",
         path: home.path().to_owned(),
@@ -99,14 +103,15 @@ async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, 
         )],
         body: Vec::new(),
     };
-    let response = plain.send(request, MAX_DOCUMENT).await.map_err(|error| error.to_string())?;
+    let response = plain.send(request, MAX_DOCUMENT).await?;
     if !(200..300).contains(&response.status) {
-        return Err(format!("HTTP status {}", response.status));
+        return Err(format!("HTTP status {}", response.status).into());
     }
     if !response.whole {
-        return Err(too_large().to_string());
+        return Err(too_large().to_string().into());
     }
-    String::from_utf8(response.body.to_vec()).map_err(|_| "it is not UTF-8".to_owned())
+    let text = String::from_utf8(response.body.to_vec());
+    Ok(text.map_err(|_| "it is not UTF-8".to_owned())?)
 }
 
 /// The file in which a document is kept, for whoever is sent the same.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use capstan_backend::attempt::{Attempt, CLOSED, Offer};
+use capstan_backend::attempt::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_backend::plain::{Plain, PlainError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
@@ -58,7 +58,7 @@ impl OpenApiServer {
 
     async fn known(&self) -> Result<Arc<Known>, CallError> {
         let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
-        known.map_err(|reason| self.unreachable(reason))
+        known.map_err(|error| error.into_error(&self.settings.name))
     }
 
     fn unreachable(&self, reason: String) -> CallError {
@@ -115,13 +115,13 @@ impl OpenApiServer {
             let proving = timeout_at(deadline, means.prove(&refused));
             let proofs = tokio::select! {
                 biased;
-                () = self.known.closed() => Ok(Err(CLOSED.to_owned())),
+                () = self.known.closed() => Ok(Err(CLOSED.to_owned().into())),
                 proofs = proving => proofs,
             };
             let late =
                 |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
             let proofs = proofs.map_err(|_| late(false))?;
-            let proofs = proofs.map_err(|reason| self.unreachable(reason))?;
+            let proofs = proofs.map_err(|error| error.into_error(&server))?;
             let sending = known.plain.send(proofs.put(request.clone()), self.settings.answer);
             let sent = tokio::select! {
                 biased;
@@ -152,6 +152,10 @@ impl OpenApiServer {
             }
             PlainError::Lost(reason) if !reads => {
                 Err(CallError::OutcomeUnknown { server: self.settings.name.clone(), reason })
+            }
+            PlainError::Blocked(reason) => {
+                let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
+                Err(CallError::AddressBlocked { server, reason })
             }
             PlainError::NotSent(reason) | PlainError::Lost(reason) => Err(self.unreachable(reason)),
             other @ PlainError::Unfit(_) => {
@@ -199,6 +203,10 @@ impl Backend for OpenApiServer {
                 Ok(Ok(_) | Err(PlainError::Unfit(_) | PlainError::Redirected { .. })) => {
                     return Ok(());
                 }
+                Ok(Err(PlainError::Blocked(reason))) => {
+                    let server = self.settings.name.clone();
+                    return Err(CallError::AddressBlocked { server, reason });
+                }
                 Err(_) => format!("no answer within {wait:?}"),
             };
             let origin = known.base.address().origin();
@@ -233,7 +241,7 @@ impl Offered {
 }
 
 /// Reads the document.
-async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
+async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, AttemptError> {
     let wait = settings.startup_timeout;
     let loading = timeout(wait, load(&settings)).await;
     let late = || format!("its document was not read within {wait:?}; raise `startup_timeout`");
@@ -248,12 +256,12 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         };
         let astray = document.take_in(file);
         let given = reading.base_url.as_ref().map(|base| base.reveal().as_str());
-        let base =
-            Base::choose(&document, given, home.as_ref())?.entrusted(&reading, home.as_ref())?;
+        let base = Base::choose(&document, given, home.as_ref(), &reading.addresses)?;
+        let base = base.entrusted(&reading, home.as_ref())?;
         let auth = Auth::read(&document, &reading, &base, home.as_ref());
         let found = operation::read(&document, &reading, &base, &auth);
         let items = found.operations.iter().filter_map(Operation::item).collect::<Vec<_>>();
-        Ok::<_, String>((document, astray, base, auth, found, items))
+        Ok::<_, AttemptError>((document, astray, base, auth, found, items))
     });
     let (document, astray, base, auth, found, items) =
         timeout(wait, read).await.map_err(|_| late())?.map_err(|error| error.to_string())??;
@@ -261,7 +269,7 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
         info!(server = %settings.name, "an operation is left out: {line}");
     }
     if found.operations.is_empty() {
-        return Err(nothing(&found));
+        return Err(nothing(&found).into());
     }
     info!(server = %settings.name, tools = found.operations.len(), "its document is read");
     let about = About {
@@ -275,7 +283,8 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, String> {
     let silent = settings.headers.is_empty() && base.query().is_none();
     let keyless = || auth.means(&wants(&Object::new(), &document)).lacking.filter(|_| silent);
     let lacking = lacking.or_else(keyless);
-    let plain = Plain::new(base.address(), &settings.headers, &settings.secrets, settings.names)?;
+    let OpenApiSettings { headers, secrets, addresses, .. } = &*settings;
+    let plain = Plain::new(base.address(), headers, secrets, addresses)?;
     let hold = |operation: Operation| {
         let means = auth.means(&operation.wants);
         Offered { operation, means, schema: OnceLock::new() }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_backend::plain::Names;
 use capstan_model::{Credentials, Secret, ServerName};
 use capstan_policy::Glob;
+use capstan_policy::address::AddressPolicy;
 
 /// An OpenAPI document and how to use it.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ pub struct OpenApiSettings {
     pub only: Option<Vec<Glob>>,
     /// Never operations that one of these means.
     pub except: Vec<Glob>,
-    /// What the names of addresses may lead to.
-    pub names: Names,
+    /// The addresses that requests may be sent to, for documents and tokens as well.
+    pub addresses: AddressPolicy,
     /// How long getting the document may take.
     pub startup_timeout: Duration,
     /// How long a call may take.

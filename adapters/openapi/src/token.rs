@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_backend::attempt::Attempt;
+use capstan_backend::attempt::{Attempt, AttemptError};
 use capstan_backend::plain::{Plain, PlainRequest, PlainResponse, WebAddress};
 use capstan_model::Secret;
 use serde_json::Value;
@@ -67,7 +67,7 @@ struct Asked {
 enum Trouble {
     /// They do not take what we said of us.
     Refused(String),
-    Failed(String),
+    Failed(AttemptError),
 }
 
 // === impl Login ===
@@ -83,7 +83,7 @@ impl Login {
         client: &Client<'_>,
         settings: &OpenApiSettings,
     ) -> Result<Self, String> {
-        let plain = Plain::new(address, &[], &settings.secrets, settings.names)?;
+        let plain = Plain::new(address, &[], &settings.secrets, &settings.addresses)?;
         let (scheme, address) = (scheme.to_owned(), address.clone());
         let ways = [client.in_header(&address), client.in_body(&address)];
         let asked = Asked { scheme, server: settings.name.to_string(), address, plain, ways };
@@ -95,7 +95,7 @@ impl Login {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn token(&self, refused: &[Arc<Token>]) -> Result<Arc<Token>, String> {
+    pub(crate) async fn token(&self, refused: &[Arc<Token>]) -> Result<Arc<Token>, AttemptError> {
         let stale = |token: &Arc<Token>| {
             token.until.is_some_and(|until| Instant::now() >= until)
                 || refused.iter().any(|one| Arc::ptr_eq(one, token))
@@ -135,22 +135,24 @@ impl Token {
 // === impl Asked ===
 
 impl Asked {
-    async fn get(self: Arc<Self>) -> Result<Arc<Token>, String> {
+    async fn get(self: Arc<Self>) -> Result<Arc<Token>, AttemptError> {
         let got = timeout(LIMIT, self.ask()).await;
-        let got = got.unwrap_or_else(|_| Err(format!("it did not come within {LIMIT:?}")));
+        let got = got.unwrap_or_else(|_| Err(format!("it did not come within {LIMIT:?}").into()));
         let (scheme, origin) = (&self.scheme, self.address.origin());
-        let token = got.map_err(|reason| {
-            format!("there is no token for `openapi.auth.{scheme}` from `{origin}`: {reason}")
+        let token = got.map_err(|error| {
+            error.within(|reason| {
+                format!("there is no token for `openapi.auth.{scheme}` from `{origin}`: {reason}")
+            })
         })?;
         debug!(server = self.server, scheme, "a token was got");
         Ok(Arc::new(token))
     }
 
-    async fn ask(&self) -> Result<Token, String> {
+    async fn ask(&self) -> Result<Token, AttemptError> {
         let [first, second] = &self.ways;
         let refused = match self.ask_in(first).await {
             Ok(token) => return Ok(token),
-            Err(Trouble::Failed(reason)) => return Err(reason),
+            Err(Trouble::Failed(error)) => return Err(error),
             Err(Trouble::Refused(reason)) => reason,
         };
         match self.ask_in(second).await {
@@ -158,24 +160,26 @@ impl Asked {
             // What the standard's way led to tells more than what another did.
             Err(Trouble::Refused(_) | Trouble::Failed(_)) => Err(format!(
                 "it refuses this client ({refused}); check `client_id` and `client_secret`"
-            )),
+            )
+            .into()),
         }
     }
 
     async fn ask_in(&self, way: &PlainRequest) -> Result<Token, Trouble> {
+        let failed = |reason: String| Trouble::Failed(reason.into());
         let response = self.plain.send(way.clone(), MAX_ANSWER).await;
-        let response = response.map_err(|error| Trouble::Failed(error.to_string()))?;
+        let response = response.map_err(|error| Trouble::Failed(error.into()))?;
         match response.status {
             200..300 => Token::read(&response.body)
                 .filter(|_| response.whole)
-                .ok_or_else(|| Trouble::Failed("it answered without a bearer token".to_owned())),
+                .ok_or_else(|| failed("it answered without a bearer token".to_owned())),
             400 | 401 => {
                 let word = word(&response);
                 let is_ours = matches!(word.as_str(), "invalid_client" | "invalid_request")
                     || response.status == 401;
-                Err(if is_ours { Trouble::Refused(word) } else { Trouble::Failed(word) })
+                Err(if is_ours { Trouble::Refused(word) } else { failed(word) })
             }
-            _ => Err(Trouble::Failed(word(&response))),
+            _ => Err(failed(word(&response))),
         }
     }
 }

@@ -8,12 +8,15 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use capstan_backend::download::download;
+use capstan_backend::plain::{PlainError, WebAddress};
 use capstan_config::registry::{BadOffer, Offer};
-use futures::StreamExt;
-use reqwest::{Client, Response, StatusCode, Url};
+use capstan_policy::address::AddressPolicy;
+use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
 
 /// The official registry.
 pub const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
@@ -33,9 +36,6 @@ const MAX_BUNDLE: usize = 256 * 1024 * 1024;
 /// Most servers that are asked for on one page.
 const PAGE: u32 = 100;
 
-/// How often a registry may send us on.
-const MAX_REDIRECTS: usize = 3;
-
 /// Most pages that are looked at.
 const MAX_PAGES: usize = 5;
 
@@ -43,7 +43,9 @@ const MAX_PAGES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct Registry {
     base: Url,
-    client: Client,
+    home: WebAddress,
+    /// The addresses that the registry itself may be reached at.
+    addresses: AddressPolicy,
 }
 
 /// Why a registry cannot say something.
@@ -57,7 +59,13 @@ pub enum RegistryError {
     Unknown(Url, String),
     /// It does not answer.
     #[error("{0} cannot be asked")]
-    Unreachable(Url, #[source] reqwest::Error),
+    Unreachable(Url, #[source] PlainError),
+    /// It did not answer in time.
+    #[error("{0} did not answer within {1:?}")]
+    TimedOut(Url, Duration),
+    /// A rule about addresses refuses to connect there.
+    #[error("{0} is not connected to")]
+    Blocked(Url, #[source] PlainError),
     /// It answers with an error.
     #[error("{0} answers with {1}")]
     Refused(Url, StatusCode),
@@ -108,12 +116,12 @@ impl Registry {
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(bad());
         }
-        let client = Client::builder()
-            .user_agent(concat!("capstan/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::custom(follow))
-            .build()
-            .map_err(|error| RegistryError::Unreachable(base.clone(), error))?;
-        Ok(Self { base, client })
+        let home = WebAddress::parse(address).map_err(|_| bad())?;
+        // A person names the registry, and it may well be one of their own network. What it names
+        // in turn must be public.
+        let anywhere = ["0.0.0.0/0", "::/0"].into_iter().flat_map(str::parse).collect();
+        let addresses = AddressPolicy { networks: anywhere, ..AddressPolicy::default() };
+        Ok(Self { base, home, addresses })
     }
 
     /// The servers that have all of these words in their names or descriptions, best first, at most
@@ -209,36 +217,27 @@ impl Registry {
         patience: Duration,
         most: usize,
     ) -> Result<Vec<u8>, RegistryError> {
-        let unreachable =
-            |error: reqwest::Error| RegistryError::Unreachable(url.clone(), error.without_url());
-        let request = self.client.get(url.clone()).timeout(patience);
-        let response: Response = request.send().await.map_err(unreachable)?;
-        if !response.status().is_success() {
-            return Err(RegistryError::Refused(url.clone(), response.status()));
+        let address = self.home.join(url.as_str());
+        let address = address.map_err(|_| RegistryError::Address(url.to_string()))?;
+        let public = AddressPolicy::default();
+        let addresses = if address.same_origin(&self.home) { &self.addresses } else { &public };
+        let fetched = timeout(patience, download(&address, addresses, most)).await;
+        let fetched = fetched.map_err(|_| RegistryError::TimedOut(url.clone(), patience))?;
+        let response = fetched.map_err(|error| match error {
+            PlainError::Blocked(_) => RegistryError::Blocked(url.clone(), error),
+            PlainError::Unfit(_)
+            | PlainError::NotSent(_)
+            | PlainError::Lost(_)
+            | PlainError::Redirected { .. } => RegistryError::Unreachable(url.clone(), error),
+        })?;
+        let status = StatusCode::from_u16(response.status).unwrap_or_default();
+        if !status.is_success() {
+            return Err(RegistryError::Refused(url.clone(), status));
         }
-        let mut bytes = Vec::new();
-        let mut body = response.bytes_stream();
-        while let Some(piece) = body.next().await {
-            let piece = piece.map_err(unreachable)?;
-            if bytes.len() + piece.len() > most {
-                return Err(RegistryError::TooLarge(url.clone(), most / (1024 * 1024)));
-            }
-            bytes.extend_from_slice(&piece);
+        if !response.whole {
+            return Err(RegistryError::TooLarge(url.clone(), most / (1024 * 1024)));
         }
-        Ok(bytes)
-    }
-}
-
-/// Bundles are often kept elsewhere; what is fetched must have its digest. Nobody is sent from an
-/// address that is encrypted to one that is not.
-fn follow(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
-    let was_safe = attempt.previous().iter().any(|url| url.scheme() == "https");
-    if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("too many redirects")
-    } else if was_safe && attempt.url().scheme() != "https" {
-        attempt.error("a redirect to an address that is not encrypted")
-    } else {
-        attempt.follow()
+        Ok(response.body.to_vec())
     }
 }
 

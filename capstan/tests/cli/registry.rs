@@ -229,6 +229,7 @@ fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
         world.write("project/server.json", server.to_string());
         let line = ["registry", "add", "./server.json", "--yes"].into_iter();
         let run = world.capstan(line.chain(words.split_whitespace()));
+        let run = run.env("CAPSTAN_REGISTRY", &files.url);
         let ended = ends_with(run.env("CAPSTAN_PACKED__API_KEY", "s3cret-of-mine").run(), code);
         let file = world.config().join("capstan/config.toml");
         let file = if code == 0 { read(file) } else { String::new() };
@@ -277,7 +278,7 @@ fn a_bundle_that_names_a_variable_of_the_user_is_not_added() {
             "identifier": format!("{}/x.mcpb", files.url) });
         let server = json!({ "name": "io.example/packed", "packages": [package] });
         world.write("project/server.json", server.to_string());
-        let ended = ends_with(run(&world, "registry add ./server.json --yes"), 3);
+        let ended = ends_with(files.run(&world, "registry add ./server.json --yes"), 3);
         says(&ended.stderr, "names a variable, which it may not");
         assert!(!world.config().join("capstan/config.toml").exists(), "{place}");
     }
@@ -300,15 +301,18 @@ fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
     };
     for (sha256, what) in [("", "gives no digest"), ("00", "its digest is another one")] {
         describe(sha256);
-        says(&ends_with(run(&world, "registry add ./server.json --yes"), 6).stderr, what);
+        says(&ends_with(files.run(&world, "registry add ./server.json --yes"), 6).stderr, what);
         assert!(!world.data().join("capstan/bundles").exists());
     }
     describe(&digest);
-    let asked = ends_with(run(&world, "registry add ./server.json"), 2);
+    // Holes 1: a bundle comes from a public address, or from the registry that the user names.
+    let elsewhere = ends_with(run(&world, "registry add ./server.json --yes"), 6);
+    says(&elsewhere.stderr, "127.0.0.1 is an address of this machine");
+    let asked = ends_with(files.run(&world, "registry add ./server.json"), 2);
     says(&asked.stderr, "/run --quiet");
     says(&asked.stderr, "`--yes` adds it as shown");
     assert!(!world.config().join("capstan/config.toml").exists());
-    ends_with(run(&world, "registry add ./server.json --yes"), 0);
+    ends_with(files.run(&world, "registry add ./server.json --yes"), 0);
     let file = read(world.config().join("capstan/config.toml"));
     says(&file, "[servers.packed]");
     says(&file, "/run\"\nargs = [\"--quiet\"]");
@@ -347,4 +351,24 @@ fn what_is_sent_and_which_variables_are_set_is_shown_before_it_is_added() {
     says(&said, "needs ${GITHUB_TOKEN} (set in your environment)");
     assert!(!said.contains("kept to myself"), "{said}");
     assert!(!world.config().join("capstan/config.toml").exists());
+}
+
+/// Holes 1: what a registry says is no word of the user's.
+#[test]
+fn an_offer_that_leads_to_this_machine_or_into_a_network_is_not_added() {
+    let world = World::new();
+    for url in [
+        "http://127.0.0.1:6379/mcp",
+        "http://localhost:6379/mcp",
+        "http://169.254.169.254/mcp",
+        "http://10.0.0.1/mcp",
+        "http://2130706433/mcp",
+    ] {
+        let remote = json!({ "type": "streamable-http", "url": url });
+        let server = json!({ "name": "io.example/far", "remotes": [remote] });
+        world.write("project/server.json", server.to_string());
+        let ended = ends_with(run(&world, "registry add ./server.json --yes"), 6);
+        says(&ended.stderr, "its address is refused");
+        assert!(!world.config().join("capstan/config.toml").exists(), "{url}");
+    }
 }

@@ -98,7 +98,7 @@ fn an_answer_that_is_none() {
 
 #[test]
 fn a_redirect_to_somewhere_else() {
-    let told = (1, "server_error", false, "nothing of ours goes there");
+    let told = (6, "policy_blocked", false, "which is another server");
     check_call("redirect", elsewhere, told);
     check_start("redirect", elsewhere, told);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use capstan_model::{Naming, Secret, ServerName, Trust};
+use capstan_policy::address::Network;
 use indexmap::IndexMap;
 
 use crate::mask::mask_url;
@@ -65,6 +66,8 @@ pub struct Server {
     pub idle: Idle,
     /// How far it is believed.
     pub trust: Trust,
+    /// Networks that it may be reached in although they are not public.
+    pub networks: Vec<Network>,
     /// The tools it offers; `None` means all.
     pub expose: Option<Vec<String>>,
     /// The tools it never offers.
@@ -281,8 +284,16 @@ impl ServerEntry {
             own.keep_restrictions_of(replaced);
         }
         overrides::keep_restrictions_of(&mut server.tools, &replaced.tools);
-        if replaced.trust == Trust::Sandboxed {
-            server.trust = Trust::Sandboxed;
+        // Addresses of a trusted server are not checked, so that a project's word alone would
+        // open every network.
+        server.trust = match (server.trust, replaced.trust) {
+            (Trust::Sandboxed, _) | (_, Trust::Sandboxed) => Trust::Sandboxed,
+            (Trust::Untrusted, _) | (_, Trust::Untrusted) => Trust::Untrusted,
+            (Trust::Trusted, Trust::Trusted) => Trust::Trusted,
+        };
+        if replaced.trust != Trust::Trusted {
+            let is_theirs = |own: &Network| replaced.networks.iter().any(|one| one.covers(own));
+            server.networks.retain(is_theirs);
         }
     }
 }

@@ -119,6 +119,8 @@ pub(crate) struct Server {
     /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
     #[schemars(extend("default" = "untrusted"))]
     trust: Trust,
+    /// Networks that it may be reached in although they are not public, in CIDR notation; a bare address means itself. Link-local addresses and this machine need an entry of their own.
+    networks: Vec<String>,
     /// The only tools it offers, by bare name or pattern.
     expose: Vec<String>,
     /// Tools it never offers, whatever `expose` says.

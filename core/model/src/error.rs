@@ -101,6 +101,14 @@ pub enum CallError {
         /// What is known about why.
         reason: String,
     },
+    /// A rule about addresses keeps us from connecting to the server.
+    #[error("server `{server}` is blocked: {reason}")]
+    AddressBlocked {
+        /// The server asked.
+        server: ServerName,
+        /// The address, and the line of configuration that would allow it.
+        reason: String,
+    },
     /// The server went away while a call that may write was in flight.
     #[error("server `{server}` went away during the call; whether it took effect is not known")]
     OutcomeUnknown {
@@ -212,9 +220,10 @@ impl CallError {
         match self {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
             Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
-            Self::Denied { .. } | Self::Refused { .. } | Self::NotApproved { .. } => {
-                ErrorCode::PolicyBlocked
-            }
+            Self::Denied { .. }
+            | Self::Refused { .. }
+            | Self::NotApproved { .. }
+            | Self::AddressBlocked { .. } => ErrorCode::PolicyBlocked,
             Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
                 ErrorCode::Transient
@@ -249,6 +258,7 @@ impl CallError {
             | Self::NotApproved { .. }
             | Self::QuotaExceeded { .. }
             | Self::Unreachable { .. }
+            | Self::AddressBlocked { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
             | Self::Unrecordable { .. }

@@ -51,7 +51,9 @@ impl CallError {
             Self::Status { server, status: 300..=499, .. } => {
                 Some(format!("check `url` under `[servers.{server}]`"))
             }
+            // The reason of a blocked address says how to allow it.
             Self::Refused { .. }
+            | Self::AddressBlocked { .. }
             | Self::RateLimited { retry_after: None, .. }
             | Self::Status { .. }
             | Self::Server { .. }

@@ -3,8 +3,8 @@
 //! Read in this order: [`glob`] and [`pattern`] match tools, [`rules`] has the allow, ask and deny
 //! lists and their order, [`access`] the rights of callers, [`exposure`] the tools that a server
 //! offers at all, [`effect`] whether a tool reads or writes; [`decide`] asks them all, and
-//! [`combine`] makes one verdict of their rulings; [`command`] and [`environment`] guard what is started, [`redact`]
-//! what is written down, [`injection`] what a model gets to read.
+//! [`combine`] makes one verdict of their rulings. [`command`] and [`environment`] guard the start of
+//! programs, [`address`] connections, [`redact`] the audit log, [`injection`] texts for a model.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
 
@@ -22,7 +22,7 @@ mod new_names;
 pub mod command;
 pub mod environment;
 pub mod redact;
-pub mod special;
+pub mod address;
 pub mod injection;
 
 pub use access::{Access, AccessTable};

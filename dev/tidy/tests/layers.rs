@@ -29,7 +29,7 @@ fn layer(folder: &str) -> Option<Layer> {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
         // Programs are started and requests leave in one place, and it is the backend's.
-        Some(("adapters", "command" | "openapi")) => Layer::Only(CORE_AND_SPAWN),
+        Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
         Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
         None if folder == "demo" => Layer::Only(&["capstan-wire"]),
         None if folder == "bench" => Layer::Measures,

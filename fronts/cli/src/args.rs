@@ -166,6 +166,9 @@ pub struct EntryArgs {
     /// What the server is for
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
+    /// A network that the URL may lead to although it is not public; can be given several times
+    #[arg(long, value_name = "ADDRESS[/PREFIX]")]
+    pub network: Vec<String>,
     /// Offer only these tools, separated by commas
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub include_tools: Vec<String>,
@@ -361,6 +364,7 @@ impl EntryArgs {
         self.timeout = self.timeout.take().or(more.timeout);
         self.trust |= more.trust;
         self.description = self.description.take().or(more.description);
+        self.network.extend(more.network);
         self.include_tools.extend(more.include_tools);
         self.exclude_tools.extend(more.exclude_tools);
     }

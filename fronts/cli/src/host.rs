@@ -2,6 +2,7 @@
 //!
 //! A front knows no adapter; the binary implements this trait out of them.
 
+mod addresses;
 mod attach;
 mod clients;
 mod registry;
@@ -20,6 +21,7 @@ use capstan_model::{Kind, ServerName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use addresses::{Addresses, UrlAddresses};
 pub use attach::{Attach, Inside};
 pub use clients::{Clients, Installed, Mode, Spot, Uninstalled};
 pub use paces::Paces;
@@ -33,7 +35,9 @@ use crate::desks::Desks;
 use crate::exit::Failure;
 
 /// The program around the command line.
-pub trait Host: Attach + Clients + Desks + Paces + Registries + Rules + Send + Sync {
+pub trait Host:
+    Addresses + Attach + Clients + Desks + Paces + Registries + Rules + Send + Sync
+{
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, options: &Options) -> Result<Setup, Failure>;
 

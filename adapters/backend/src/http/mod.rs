@@ -36,8 +36,9 @@ use crate::link::{Link, Opening, Parts, Stop};
 use crate::minder::take;
 use crate::pieces::Pieces;
 use crate::reach::{Incoming, Order};
+use crate::refusal::Refusal;
 use crate::session::MayRun;
-use crate::web::{Body, Came, Refusal, Takes, WebError};
+use crate::web::{Body, Came, Takes, WebError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

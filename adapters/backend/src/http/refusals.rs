@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use capstan_wire::{Message, Reply, protocol};
 
-use crate::web::Refusal;
+use crate::refusal::Refusal;
 
 /// How servers say that they do not know a session, other than by the status. A message that only
 /// speaks of some session is not meant: it may be the business of a tool.

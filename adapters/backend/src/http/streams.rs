@@ -155,7 +155,7 @@ impl Http {
                 Body::Events(events) => Ok(events),
                 Body::Json(_) | Body::Large(..) | Body::Nothing => Err(Closed::ForGood),
             },
-            Err(WebError::NotSent(_)) => Err(Closed::Absent),
+            Err(WebError::NotSent(_) | WebError::Blocked(_)) => Err(Closed::Absent),
             Err(WebError::Lost(_)) => Err(Closed::ForNow),
             Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),
             Err(WebError::Refused(_) | WebError::NotMcp(_) | WebError::TooLong(_)) => {

@@ -1,5 +1,8 @@
 //! Where requests may go and where not.
 
+use capstan_backend::download::download;
+use capstan_backend::plain::{PlainError, WebAddress};
+use capstan_policy::address::AddressPolicy;
 use serde_json::json;
 
 use crate::peer::{Answer, Peer};
@@ -30,8 +33,8 @@ async fn a_redirect_to_another_origin_is_refused_and_nothing_arrives_there() {
         let target = format!("{}/mcp", elsewhere.origin);
         let peer = Peer::new(move |_| Answer::status(status).with("location", &target)).await;
         let error = Scene::new(&peer).call("do", json!({})).await.unwrap_err();
-        assert!(error.starts_with("server_error"), "{error}");
-        assert!(error.contains("nothing of ours goes there"), "{error}");
+        assert!(error.starts_with("policy_blocked"), "{error}");
+        assert!(error.contains("which is another server"), "{error}");
     }
     assert!(elsewhere.seen().is_empty());
 }
@@ -64,4 +67,36 @@ async fn a_server_behind_a_socket_is_reached_by_its_path() {
     let error = Scene::of(settings(&format!("unix://{}", nobody.display())));
     let error = error.call("do", json!({})).await.unwrap_err();
     assert!(error.starts_with("transient"), "{error}");
+}
+
+/// Holes 1: each hop is checked, and only the first may be this machine.
+#[tokio::test]
+async fn a_download_is_redirected_within_its_origin_or_to_public_addresses() {
+    let elsewhere = Peer::new(legacy).await;
+    let target = elsewhere.origin.clone();
+    let peer = Peer::new(move |seen| match seen.path.as_str() {
+        "/moved" => Answer::status(302).with("location", "/here"),
+        "/here" => Answer::json("{}"),
+        "/loop" => Answer::status(307).with("location", "/loop"),
+        "/mapped" => Answer::status(302).with("location", "http://[::ffff:127.0.0.1]:9/"),
+        "/any" => Answer::status(302).with("location", "http://0.0.0.0:9/"),
+        "/login" => Answer::status(302).with("location", "http://me:pw@127.0.0.1:9/"),
+        _ => Answer::status(302).with("location", &target),
+    })
+    .await;
+    let fetch = async |path: &str| {
+        let address = WebAddress::parse(&format!("{}{path}", peer.origin)).unwrap();
+        download(&address, &AddressPolicy::default(), 100).await
+    };
+    assert_eq!(&*fetch("/moved").await.unwrap().body, b"{}");
+    assert!(!fetch("/here").await.unwrap().body.is_empty());
+    for blocked in ["/mapped", "/any", "/elsewhere"] {
+        let error = fetch(blocked).await.unwrap_err();
+        assert!(matches!(error, PlainError::Blocked(_)), "{blocked}: {error}");
+    }
+    for odd in ["/loop", "/login"] {
+        let error = fetch(odd).await.unwrap_err();
+        assert!(matches!(error, PlainError::Redirected { .. }), "{odd}: {error}");
+    }
+    assert!(elsewhere.seen().is_empty());
 }

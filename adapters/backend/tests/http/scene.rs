@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_backend::Others;
-use capstan_backend::plain::Names;
 use capstan_backend::settings::{Elicitation as Switch, max_message};
 use capstan_backend::{Era, HttpSettings, Prefer, Server};
 use capstan_hub::catalog::Catalog;
@@ -54,7 +53,7 @@ pub(crate) fn settings(url: &str) -> HttpSettings {
         url: Secret::new(url.to_owned()),
         headers: vec![("X-Key".to_owned(), Secret::new("s3cr3t-key".to_owned()))],
         secrets: Vec::new(),
-        names: Names::Outside,
+        addresses: capstan_policy::address::AddressPolicy::default(),
         prefer: Prefer::Http,
         startup_timeout: LIMIT,
         timeout: LIMIT,

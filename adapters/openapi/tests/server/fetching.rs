@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::scene::{Scene, document, secret};
 use crate::web::{Sent, Web, reply};
+use capstan_model::CallError;
 
 fn ok(_: &Sent) -> String {
     reply(200, "text/plain", "ok")
@@ -63,6 +64,8 @@ async fn a_file_alone_sends_no_secret_anywhere() {
         let scene = Scene::of(web, |settings, origin| {
             settings.source = Source::File(file.clone());
             settings.base_url = with_base.then(|| secret(origin));
+            // Else a document in a file could not name this machine.
+            settings.addresses.networks = vec!["127.0.0.1".parse().unwrap()];
             change(settings);
         });
         let told = scene.call("x", json!({})).await.map_err(|error| error.to_string());
@@ -71,6 +74,27 @@ async fn a_file_alone_sends_no_secret_anywhere() {
         if let Err(error) = told {
             assert!(error.contains("set `base_url`"), "{error}");
         }
+    }
+}
+
+/// Holes 1: the address of a document is checked like that of a server.
+#[tokio::test]
+async fn a_document_at_an_address_that_is_not_public_is_not_fetched() {
+    // All lead to the port that listens, in other spellings of this machine.
+    for (host, refused) in [
+        ("127.1", "127.0.0.1 is an address of this machine"),
+        ("0.0.0.0", "0.0.0.0 is an address of this machine"),
+        ("LOCALHOST", "`localhost` resolves to "),
+    ] {
+        let scene = Scene::with("harbour.yaml", ok, |settings, origin| {
+            let other = origin.replace("127.0.0.1", host);
+            settings.source = Source::Web(secret(&format!("{other}/docs/api")));
+        })
+        .await;
+        let error = scene.tools().await.unwrap_err();
+        assert!(matches!(error, CallError::AddressBlocked { .. }), "{host}: {error}");
+        assert!(error.to_string().contains(refused) && !error.retryable(), "{host}: {error}");
+        assert!(scene.web.sent().is_empty(), "{host}");
     }
 }
 

@@ -171,8 +171,9 @@ async fn without_a_token_nothing_is_sent_and_the_error_says_why_and_no_secret() 
     for (word, token_url, expected) in [
         ("wrong-secret-9", None, "refuses this client (invalid_client); check `client_id`"),
         (SECRET, Some(format!("http://{gone}/oauth/token")), "no connection"),
-        (SECRET, Some(format!("{}/oauth/token", redirecting.origin)), "nothing of ours goes there"),
+        (SECRET, Some(format!("{}/oauth/token", redirecting.origin)), "which is another server"),
         (SECRET, Some(format!("{}/oauth/token", odd.origin)), "without a bearer token"),
+        (SECRET, Some(format!("http://127.1:{}/token", gone.port())), "address of this machine"),
     ] {
         let scene = scene(Bank::default(), vec![("login", client(word, token_url))]).await;
         let error = scene.call("pay", json!({})).await.unwrap_err();

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_backend::plain::Names;
 use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
@@ -80,7 +79,7 @@ impl Scene {
             tags: None,
             only: None,
             except: Vec::new(),
-            names: Names::Outside,
+            addresses: capstan_policy::address::AddressPolicy::default(),
             startup_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(30),
             answer: 100_000,

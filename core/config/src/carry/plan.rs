@@ -104,8 +104,17 @@ pub struct Variable {
 const IDENTITY: [&str; 7] = ["command", "args", "env", "cwd", "url", "headers", "env_passthrough"];
 
 /// Keys in which two entries of one server may differ unseen.
-const LIMITS: [&str; 8] =
-    ["enabled", "disabled", "expose", "hide", "permissions", "trust", "effect", "cli_only"];
+const LIMITS: [&str; 9] = [
+    "enabled",
+    "disabled",
+    "expose",
+    "hide",
+    "permissions",
+    "trust",
+    "networks",
+    "effect",
+    "cli_only",
+];
 
 /// A plan being made.
 struct Planning {

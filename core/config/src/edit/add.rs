@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capstan_policy::address::Network;
 use indexmap::IndexMap;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
@@ -26,6 +27,8 @@ pub struct NewServer {
     pub timeout: Option<Duration>,
     /// Whether its tools run without asking.
     pub trust: bool,
+    /// Networks that it may be reached in although they are not public.
+    pub networks: Vec<Network>,
     /// The only tools it offers; empty means all.
     pub expose: Vec<String>,
     /// Tools it never offers.
@@ -96,8 +99,8 @@ pub(crate) fn add_table(text: &str, name: &str, entry: Table) -> Result<String, 
 impl NewServer {
     /// A server with nothing but a way to reach it.
     pub fn new(target: NewTarget) -> Self {
-        let (expose, hide) = (Vec::new(), Vec::new());
-        Self { target, description: None, timeout: None, trust: false, expose, hide }
+        let (networks, expose, hide) = (Vec::new(), Vec::new(), Vec::new());
+        Self { target, description: None, timeout: None, trust: false, networks, expose, hide }
     }
 
     /// The entry in the order in which people read it. `type` is written where the rest does not
@@ -122,6 +125,8 @@ impl NewServer {
         if let Some(timeout) = self.timeout {
             table.insert("timeout", value(show_duration(timeout)));
         }
+        let networks: Vec<String> = self.networks.iter().map(Network::to_string).collect();
+        write_list(&mut table, "networks", &networks);
         write_list(&mut table, "expose", &self.expose);
         write_list(&mut table, "hide", &self.hide);
         if self.trust {

@@ -45,6 +45,7 @@ const OWN_KEYS: &[(&str, &[What])] = &[
     ("env_passthrough", PROGRAMS),
     ("url", REMOTES),
     ("headers", WITH_HEADERS),
+    ("networks", WITH_HEADERS),
     ("openapi", &[What::OpenApi]),
     ("cli", &[What::Cli]),
     ("cli_help", &[What::Cli]),
@@ -282,15 +283,34 @@ fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, St
         fields.problem("url", Problem::error(message).help(help));
         return None;
     }
-    let url = fields.text("url")?;
-    if let Err(fault) = url::check(&url.value) {
-        let message = format!("`{}` {fault}", fields.key("url"));
-        let help = "write an address such as \"https://example.com/mcp\"";
-        fields.problem("url", Problem::error(message).help(help));
-        return None;
-    }
+    let url = address(fields, "url", "https://example.com/mcp")?;
     let target = mask_url(url.shown());
     Some((Remote { url: url.value.clone(), headers, fallback }, target))
+}
+
+/// The address under a key; `None` when it is none that requests can be sent to.
+pub(super) fn address<'t>(
+    fields: &mut Fields<'t, '_>,
+    key: &'static str,
+    example: &str,
+) -> Option<&'t Text> {
+    let text = fields.text(key)?;
+    if let Err(fault) = url::check(&text.value) {
+        let message = format!("`{}` {fault}", fields.key(key));
+        let help = format!("write an address such as \"{example}\"");
+        fields.problem(key, Problem::error(message).help(help));
+        return None;
+    }
+    warn_port(fields, key, &text.value);
+    Some(text)
+}
+
+/// Warns of a port that another protocol than HTTP is spoken on.
+pub(super) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
+    let Some(port) = url::odd_port(url) else { return };
+    let message = format!("`{}` has port {port}, which is not one of HTTP", fields.key(key));
+    let help = "check the port: a request there may be taken for commands of another protocol";
+    fields.problem(key, Problem::warning(message).help(help));
 }
 
 fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {

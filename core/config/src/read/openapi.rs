@@ -7,13 +7,15 @@ use crate::fields::Fields;
 use crate::mask::mask_url;
 use crate::problem::Problem;
 use crate::server::OpenApi;
-use crate::url;
+
+use super::kind::{address, warn_port};
 
 /// Reads the document, and how it may be shown. Headers are read by whoever reads those of others.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
     let is_table = fields.peek("openapi").is_some_and(|entry| entry.node.as_table().is_some());
     if !is_table {
         let document = fields.text("openapi")?;
+        warn_port(fields, "openapi", &document.value);
         let target = mask_url(document.shown());
         return Some((OpenApi { document: document.value.clone(), ..OpenApi::default() }, target));
     }
@@ -24,7 +26,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
         let help = "name a file or an address, as in `document = \"api.yaml\"`";
         nested.table_problem(Problem::error(message).help(help));
     }
-    let base_url = address(&mut nested, "base_url");
+    if let Some(document) = document {
+        warn_port(&mut nested, "document", &document.value);
+    }
+    let base_url = url(&mut nested, "base_url");
     let tags = nested.strings("tags");
     let only = nested.strings("only");
     let except = nested.strings("except").unwrap_or_default();
@@ -35,14 +40,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
     Some((OpenApi { document, base_url, tags, only, except, auth, ..OpenApi::default() }, target))
 }
 
-fn address(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<String> {
-    let text = fields.text(key)?;
-    if let Err(fault) = url::check(&text.value) {
-        let message = format!("`{}` {fault}", fields.key(key));
-        let help = "write an address such as \"https://example.com/v1\"";
-        fields.problem(key, Problem::error(message).help(help));
-    }
-    Some(text.value.clone())
+fn url(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<String> {
+    address(fields, key, "https://example.com/v1").map(|text| text.value.clone())
 }
 
 /// What belongs to each of the security schemes that are named.
@@ -61,7 +60,7 @@ fn credentials(mut fields: Fields<'_, '_>) -> Option<Credentials> {
     let (token, password) = (secret("token"), secret("password"));
     let client_secret = secret("client_secret");
     let (username, id) = (fields.string("username"), fields.string("client_id"));
-    let token_url = address(&mut fields, "token_url");
+    let token_url = url(&mut fields, "token_url");
     let scopes = fields.strings("scopes");
     let for_client = token_url.is_some() || scopes.is_some();
     let empty = [&token, &password, &client_secret]

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use capstan_model::{Naming, ServerName, Trust};
+use capstan_policy::address::{BadNetwork, Network};
 use capstan_policy::exposure::Exposure;
 
 use crate::dialect::Dialect;
@@ -133,6 +134,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let start = fields.word("start", STARTS).unwrap_or_default();
     let idle = idle(&mut fields);
     let trust = fields.word("trust", TRUSTS).unwrap_or_default();
+    let networks = networks(&mut fields);
     let expose = globs(&mut fields, "expose");
     let hide = globs(&mut fields, "hide").unwrap_or_default();
     let tool_list = ToolList {
@@ -146,11 +148,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     let protocol = fields.word("protocol", PROTOCOLS).unwrap_or_default();
     let naming = fields.word("naming", NAMINGS).unwrap_or_default();
     let tools = overrides::read(&mut fields);
-    // What else the key may say is refused above.
-    let oauth = match fields.peek("oauth").and_then(|entry| entry.node.as_text()) {
-        Some("off") => OAuth::Off,
-        Some(_) | None => OAuth::Auto,
-    };
+    let oauth = oauth(&fields);
     if trust == Trust::Untrusted {
         warn_untrusted(&mut fields);
     }
@@ -171,6 +169,7 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         start,
         idle,
         trust,
+        networks,
         expose,
         hide,
         tool_list,
@@ -219,6 +218,14 @@ pub(crate) fn check_name(
         let problem = Problem::warning(format!("`{display}` is called `{name}` in rules and ids"))
             .help("use a name with letters a-z or digits to choose yourself");
         fields.report().add(problem, key, span);
+    }
+}
+
+/// Whether logins are attempted. What else the key may say is refused elsewhere.
+fn oauth(fields: &Fields<'_, '_>) -> OAuth {
+    match fields.peek("oauth").and_then(|entry| entry.node.as_text()) {
+        Some("off") => OAuth::Off,
+        Some(_) | None => OAuth::Auto,
     }
 }
 
@@ -275,6 +282,29 @@ fn globs(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<String>> 
         globs.push(glob);
     }
     Some(globs)
+}
+
+/// Networks in CIDR notation.
+fn networks(fields: &mut Fields<'_, '_>) -> Vec<Network> {
+    let texts = fields.texts("networks").unwrap_or_default();
+    let path = fields.key("networks");
+    let mut networks = Vec::new();
+    for text in texts {
+        match text.value.value.parse::<Network>() {
+            Ok(network) => networks.push(network),
+            Err(error) => {
+                let help = match error {
+                    BadNetwork::Shape => "write \"10.0.0.0/8\", or one address".to_owned(),
+                    BadNetwork::HostBits(network) => {
+                        format!("write \"{network}\", or the address without a prefix")
+                    }
+                };
+                let message = format!("in `{path}`, `{}` {error}", text.value.shown());
+                fields.report().add(Problem::error(message).help(help), path.clone(), &text.span);
+            }
+        }
+    }
+    networks
 }
 
 fn permissions(fields: &mut Fields<'_, '_>) -> Rules {

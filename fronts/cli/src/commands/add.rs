@@ -7,6 +7,7 @@ use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarge
 use capstan_config::{Origin, Scope};
 use clap::Parser;
 
+use super::networks;
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::{Context, find_server};
@@ -68,7 +69,10 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
 }
 
 pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
-    let server = read(args)?;
+    let mut server = read(args)?;
+    // What the file would refuse anyway is refused before anything is looked up or asked.
+    add_server("", &args.name, &server)?;
+    networks::allow(context, &args.name, &mut server).await?;
     if let Some(inside) = &context.inside {
         return add_inside(context, &**inside, args, &server).await;
     }
@@ -157,6 +161,7 @@ fn read(args: &AddArgs) -> Result<NewServer, Failure> {
         description: entry.description.clone(),
         timeout: entry.timeout.as_deref().map(timeout).transpose()?,
         trust: entry.trust,
+        networks: networks::read(&entry.network)?,
         expose: entry.include_tools.clone(),
         hide: entry.exclude_tools.clone(),
         ..NewServer::new(target)
@@ -204,6 +209,10 @@ fn target_of(
             })
         }
         Place::Here => {
+            if !entry.network.is_empty() {
+                let message = "`--network` is about the address of a URL; a command has none";
+                return Err(Failure::usage(message));
+            }
             if !entry.header.is_empty() {
                 let message = "`-H` sets headers of a URL; a command takes variables (`-e`)";
                 return Err(Failure::usage(message));

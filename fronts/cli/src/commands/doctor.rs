@@ -160,6 +160,9 @@ impl Remedy<'_> {
             (Some(CallError::Denied { .. }), _) => {
                 "add its command to `mcp.allowed_commands`, if it may run".to_owned()
             }
+            (Some(CallError::AddressBlocked { .. }), _) => {
+                format!("allow the address under `[servers.{name}]`, if it is meant")
+            }
             (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
                 if error.hint().is_some() =>
             {

@@ -41,6 +41,10 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failu
         set("target", json!(server.target));
         set("description", json!(server.description));
         set("trust", json!(server.trust));
+        let networks: Vec<String> = server.networks.iter().map(ToString::to_string).collect();
+        if !networks.is_empty() {
+            set("networks", json!(networks));
+        }
         set("timeout", json!(humantime::format_duration(server.timeout).to_string()));
     }
     counts(hub, &**backend, about.as_deref(), &mut set).await;

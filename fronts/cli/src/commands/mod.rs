@@ -17,6 +17,7 @@ mod import;
 mod install;
 mod list;
 mod man;
+mod networks;
 mod offers;
 mod options;
 mod pins;

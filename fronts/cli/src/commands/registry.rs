@@ -7,6 +7,7 @@ use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
 use serde::Serialize;
 
 use super::add::{scope_of, scope_word};
+use super::networks::refuse_private;
 use crate::args::{RegistryAddArgs, RegistryCommand, RegistrySearchArgs};
 use crate::clean::clean;
 use crate::context::{Context, find_server};
@@ -62,6 +63,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
         }
         Way::Entry(entry) => {
             context.print.note(&format!("{offered}: {}", shown(&entry)));
+            refuse_private(context, &entry).await?;
             tell_pairs(context, &entry);
             *entry
         }
@@ -69,7 +71,8 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
             context.print.note(&format!("{offered}: the bundle {}", line(&url)));
             // Only what is in it says what will be started.
             let settings = settings(args)?;
-            let (entry, more) = context.host.fetch_bundle(&url, &sha256, &settings).await?;
+            let (entry, more) =
+                context.host.fetch_bundle(address, &url, &sha256, &settings).await?;
             needs.extend(more);
             context.print.note(&format!("  starts {}", shown(&entry)));
             tell_names(context, &entry);

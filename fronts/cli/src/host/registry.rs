@@ -27,10 +27,11 @@ pub trait Registries {
     /// Whether a variable is set in the user's environment.
     fn is_set(&self, variable: &str) -> bool;
 
-    /// Fetches a bundle, checks it, keeps it, and says what starts it with these settings, and what
-    /// the user has to set for that.
+    /// Fetches a bundle that a registry names, checks it, keeps it, and says what starts it with
+    /// these settings, and what the user has to set for that.
     fn fetch_bundle<'a>(
         &'a self,
+        address: Option<&'a str>,
         url: &'a str,
         sha256: &'a str,
         settings: &'a [(String, String)],

@@ -1,0 +1,55 @@
+//! Fetches documents that anyone may have: without credentials, and with redirects to other servers.
+
+use std::sync::Arc;
+
+use capstan_policy::address::AddressPolicy;
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+
+use crate::mask::Masker;
+use crate::pieces::Pieces;
+use crate::plain::{PlainError, PlainResponse, WebAddress};
+use crate::reach::Order;
+
+/// How often a redirect is followed.
+const MAX_HOPS: usize = 4;
+
+/// Fetches at most `limit` bytes of what is at an address.
+///
+/// Every hop of a redirect is checked anew: another origin than the first must be at a public
+/// address, whatever `policy` allows, and an encrypted address never leads to one that is not.
+///
+/// # Errors
+/// Why there is no answer. What a status says is none of these.
+pub async fn download(
+    from: &WebAddress,
+    policy: &AddressPolicy,
+    limit: usize,
+) -> Result<PlainResponse, PlainError> {
+    let mut address = from.clone();
+    for _ in 0..=MAX_HOPS {
+        let public = AddressPolicy::default();
+        let policy = if address.same_origin(from) { policy } else { &public };
+        let masker = Arc::new(Masker::new(std::iter::empty()));
+        let web = address.0.web(&[], masker, policy).map_err(PlainError::NotSent)?;
+        let (to, headers, body) = (web.target.clone(), HeaderMap::new(), Pieces::default());
+        let response = web.once(Box::new(Order { method: Method::GET, to, headers, body })).await?;
+        let status = response.status.as_u16();
+        let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let Some(location) = location.filter(|_| matches!(status, 301..=303 | 307 | 308)) else {
+            let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let content_type = kind.map(ToOwned::to_owned);
+            let (body, whole) = web.read(response.body, limit).await?;
+            return Ok(PlainResponse { status, content_type, body, whole });
+        };
+        let redirected = |words| PlainError::Redirected { status, words };
+        let next = address.join(location).map_err(redirected)?;
+        if address.is_encrypted() && !next.is_encrypted() {
+            let words = "it redirects to an address that is not encrypted".to_owned();
+            return Err(PlainError::Blocked(words));
+        }
+        address = next;
+    }
+    let words = format!("it redirects more than {MAX_HOPS} times");
+    Err(PlainError::Redirected { status: 308, words })
+}

@@ -1,0 +1,365 @@
+//! Which addresses a server may be reached at.
+//!
+//! The rule is default-deny: an address that is not globally routable is refused. It is checked
+//! where a connection is made, for literals and for each result of a name lookup alike.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use capstan_model::{ServerName, Trust};
+
+/// Blocks of IPv4 that are not globally routable, with their prefix lengths.
+///
+/// From the IANA special-purpose registry, and 168.63.129.16: a public number that leads to the
+/// host of a virtual machine.
+const V4: &[([u8; 4], u32)] = &[
+    ([0, 0, 0, 0], 8),
+    ([10, 0, 0, 0], 8),
+    ([100, 64, 0, 0], 10),
+    ([127, 0, 0, 0], 8),
+    ([168, 63, 129, 16], 32),
+    ([169, 254, 0, 0], 16),
+    ([172, 16, 0, 0], 12),
+    ([192, 0, 0, 0], 24),
+    ([192, 0, 2, 0], 24),
+    ([192, 88, 99, 0], 24),
+    ([192, 168, 0, 0], 16),
+    ([198, 18, 0, 0], 15),
+    ([198, 51, 100, 0], 24),
+    ([203, 0, 113, 0], 24),
+    ([224, 0, 0, 0], 4),
+    ([240, 0, 0, 0], 4),
+];
+
+/// The block of IPv6 that global unicast addresses are assigned from.
+const V6_UNICAST: ([u16; 8], u32) = ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
+
+/// Blocks of [`V6_UNICAST`] that are not globally routable, with their prefix lengths.
+const V6: &[([u16; 8], u32)] = &[
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+];
+
+/// The prefix of NAT64 translators, which is routable although it is outside of [`V6_UNICAST`].
+const NAT64: ([u16; 8], u32) = ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
+
+/// How an address is routed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressClass {
+    /// Globally routable.
+    Public,
+    /// Special-purpose: a private network, multicast, documentation, reserved.
+    Private,
+    /// This machine, by a loopback or an unspecified address.
+    Loopback,
+    /// The link, where clouds serve their metadata.
+    LinkLocal,
+}
+
+/// A block of addresses in CIDR notation; a bare address is a block of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    prefix: u8,
+}
+
+/// Why a text is not a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadNetwork {
+    /// It is not an address with an optional prefix length.
+    #[error("is not an address or a network such as 10.0.0.0/8")]
+    Shape,
+    /// The address has bits behind the prefix, so that it is not clear what is meant.
+    #[error("has bits behind the prefix; the network is {0}")]
+    HostBits(Network),
+}
+
+/// The addresses that one server may be reached at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressPolicy {
+    /// The server whose entry can allow more; `None` where no entry can.
+    pub server: Option<ServerName>,
+    /// How far the server is believed; addresses of a trusted one are not checked.
+    pub trust: Trust,
+    /// Networks that are allowed although they are not globally routable.
+    pub networks: Vec<Network>,
+}
+
+/// Whether a URL may lead to this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loopback {
+    /// It may not: it came from a server or a document, or names this machine in another way.
+    #[default]
+    Refused,
+    /// It may, and nowhere else: the configuration names this machine in so many words.
+    Configured,
+}
+
+/// A refused address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressRefusal {
+    /// The name that was looked up; `None` for a literal.
+    pub name: Option<String>,
+    /// The address that would have been connected to.
+    pub address: IpAddr,
+    /// Further addresses of the name that are refused.
+    pub more: Vec<IpAddr>,
+    /// How it is routed.
+    pub class: AddressClass,
+    /// The server whose entry can allow it.
+    pub server: Option<ServerName>,
+}
+
+// === impl AddressClass ===
+
+impl AddressClass {
+    /// The class of an address. One that embeds an IPv4 address is judged by that as well.
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self::of_v4(v4),
+            IpAddr::V6(v6) => match (Self::of_v6(v6), embedded(v6).map(Self::of_v4)) {
+                (Self::Public, Some(inner))
+                | (Self::Private, Some(inner @ (Self::Loopback | Self::LinkLocal))) => inner,
+                (outer, _) => outer,
+            },
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        if address.is_loopback() || address.is_unspecified() {
+            Self::Loopback
+        } else if address.is_link_local() {
+            Self::LinkLocal
+        } else if V4.iter().any(|block| within_v4(address, *block)) {
+            Self::Private
+        } else {
+            Self::Public
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        let is_unicast = within_v6(address, &V6_UNICAST) || within_v6(address, &NAT64);
+        if address.is_loopback() || address.is_unspecified() {
+            Self::Loopback
+        } else if address.is_unicast_link_local() {
+            Self::LinkLocal
+        } else if !is_unicast || V6.iter().any(|block| within_v6(address, block)) {
+            Self::Private
+        } else {
+            Self::Public
+        }
+    }
+}
+
+fn within_v4(address: Ipv4Addr, (block, prefix): ([u8; 4], u32)) -> bool {
+    let differing = address.to_bits() ^ Ipv4Addr::from(block).to_bits();
+    differing.checked_shr(32 - prefix).unwrap_or(0) == 0
+}
+
+fn within_v6(address: Ipv6Addr, (block, prefix): &([u16; 8], u32)) -> bool {
+    let differing = address.to_bits() ^ Ipv6Addr::from(*block).to_bits();
+    differing.checked_shr(128 - prefix).unwrap_or(0) == 0
+}
+
+/// The IPv4 address that an IPv6 address embeds.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let low = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        // Compatible, translated, NAT64, 6to4, ISATAP. Mapped ones are unmapped before.
+        [0, 0, 0, 0, 0 | 0xffff, 0, a, b]
+        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
+        | [0x2002, a, b, ..]
+        | [_, _, _, _, 0 | 0x200, 0x5efe, a, b] => Some(low(a, b)),
+        _ => None,
+    }
+}
+
+// === impl Network ===
+
+impl Network {
+    /// The block that has this address in it and no other.
+    pub fn single(address: IpAddr) -> Self {
+        let first = address.to_canonical();
+        Self { first, prefix: width(first) }
+    }
+
+    /// Whether an address lies in the block. IPv4-mapped addresses count as what they map.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        width(self.first) == width(address) && masked(address, self.prefix) == self.first
+    }
+
+    /// Whether another block lies in this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.prefix <= other.prefix && self.contains(other.first)
+    }
+
+    /// Whether the block allows an address of this class. This machine and the link are allowed
+    /// only by a block that has nothing else in it: a wide one does not mean them.
+    fn allows(&self, address: IpAddr, class: AddressClass) -> bool {
+        self.contains(address)
+            && match class {
+                AddressClass::Public | AddressClass::Private => true,
+                AddressClass::Loopback | AddressClass::LinkLocal => self.class() == Some(class),
+            }
+    }
+
+    /// The class of all addresses in the block; `None` for a block that spans several.
+    pub fn class(&self) -> Option<AddressClass> {
+        let (first, last) = (AddressClass::of(self.first), AddressClass::of(self.last()));
+        (first == last).then_some(first)
+    }
+
+    fn last(&self) -> IpAddr {
+        match self.first {
+            IpAddr::V4(v4) => {
+                let rest = u32::MAX.checked_shr(u32::from(self.prefix)).unwrap_or(0);
+                Ipv4Addr::from_bits(v4.to_bits() | rest).into()
+            }
+            IpAddr::V6(v6) => {
+                let rest = u128::MAX.checked_shr(u32::from(self.prefix)).unwrap_or(0);
+                Ipv6Addr::from_bits(v6.to_bits() | rest).into()
+            }
+        }
+    }
+}
+
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The address with the bits behind the prefix cleared.
+fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    let prefix = u32::from(prefix);
+    match address {
+        IpAddr::V4(v4) => {
+            let rest = u32::MAX.checked_shr(prefix).unwrap_or(0);
+            Ipv4Addr::from_bits(v4.to_bits() & !rest).into()
+        }
+        IpAddr::V6(v6) => {
+            let rest = u128::MAX.checked_shr(prefix).unwrap_or(0);
+            Ipv6Addr::from_bits(v6.to_bits() & !rest).into()
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = BadNetwork;
+
+    fn from_str(text: &str) -> Result<Self, BadNetwork> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| BadNetwork::Shape)?;
+        let prefix = match prefix {
+            None => width(address),
+            // `parse` alone takes a sign as well.
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().map_err(|_| BadNetwork::Shape)?
+            }
+            Some(_) => return Err(BadNetwork::Shape),
+        };
+        if prefix > width(address) {
+            return Err(BadNetwork::Shape);
+        }
+        let first = masked(address, prefix);
+        let network = match (first.to_canonical(), prefix.checked_sub(96)) {
+            (v4 @ IpAddr::V4(_), Some(prefix)) if first.is_ipv6() => Self { first: v4, prefix },
+            _ => Self { first, prefix },
+        };
+        if first == address { Ok(network) } else { Err(BadNetwork::HostBits(network)) }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.prefix == width(self.first) {
+            return self.first.fmt(f);
+        }
+        write!(f, "{}/{}", self.first, self.prefix)
+    }
+}
+
+// === impl AddressPolicy ===
+
+impl AddressPolicy {
+    /// Checks an address that is about to be connected to.
+    ///
+    /// # Errors
+    /// The refusal, which names the line that would allow the address.
+    pub fn check(&self, address: IpAddr, loopback: Loopback) -> Result<(), AddressRefusal> {
+        let address = address.to_canonical();
+        let class = AddressClass::of(address);
+        let is_allowed = match (class, loopback) {
+            (AddressClass::Public, Loopback::Refused) => true,
+            // An unspecified address leads here too, and is not in so many words.
+            (_, Loopback::Configured) => address.is_loopback(),
+            (_, Loopback::Refused) => false,
+        };
+        let is_listed = || self.networks.iter().any(|network| network.allows(address, class));
+        if is_allowed || self.trust == Trust::Trusted || is_listed() {
+            return Ok(());
+        }
+        let (more, server) = (Vec::new(), self.server.clone());
+        Err(AddressRefusal { name: None, address, more, class, server })
+    }
+}
+
+// === impl Loopback ===
+
+impl Loopback {
+    /// Whether a configured URL names this machine in one of the three spellings that count. The
+    /// text is compared as it is written: a normalised URL would hide other spellings.
+    pub fn of_configured(url: &str) -> Self {
+        match written_host(url) {
+            Some("127.0.0.1" | "[::1]" | "localhost") => Self::Configured,
+            Some(_) | None => Self::Refused,
+        }
+    }
+}
+
+/// The host of a URL as it is written there.
+fn written_host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    match place.find(']') {
+        Some(end) => place.get(..=end),
+        None => place.split(':').next(),
+    }
+}
+
+// === impl AddressRefusal ===
+
+impl std::error::Error for AddressRefusal {}
+
+impl fmt::Display for AddressRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, address, more, class, server } = self;
+        let what = match class {
+            AddressClass::Public => "not an address of this machine",
+            AddressClass::Private => "not a public address",
+            AddressClass::Loopback => "an address of this machine",
+            AddressClass::LinkLocal => "a link-local address",
+        };
+        match name {
+            Some(name) => write!(f, "`{name}` resolves to {address}, which is {what}")?,
+            None => write!(f, "{address} is {what}")?,
+        }
+        let Some(server) = server else {
+            return f.write_str("; only public addresses are allowed here");
+        };
+        write!(f, "; to allow it, write `networks = [\"{address}\"")?;
+        for address in more {
+            write!(f, ", \"{address}\"")?;
+        }
+        write!(f, "]` under `[servers.{server}]`")
+    }
+}
+
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+//! Which networks a new server may be reached in: what a person types is allowed, and no more.
+
+use std::net::IpAddr;
+
+use capstan_config::edit::{NewServer, NewTarget};
+use capstan_model::{ServerName, Trust};
+use capstan_policy::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure};
+use crate::host::UrlAddresses;
+use crate::print::stdin_is_terminal;
+
+/// Allows the addresses behind the URL of a server that a person adds: a literal because it was
+/// typed, the addresses of a name after a question.
+///
+/// # Errors
+/// When an address cannot be allowed this way, or when there is nobody to ask.
+pub(super) async fn allow(
+    context: &Context,
+    name: &str,
+    server: &mut NewServer,
+) -> Result<(), Failure> {
+    let Some(url) = url_of(server) else { return Ok(()) };
+    let check = |address: &IpAddr| {
+        let (server, networks) = (ServerName::from_display(name), server.networks.clone());
+        let policy = AddressPolicy { server, trust: Trust::Untrusted, networks };
+        policy.check(*address, Loopback::Refused).err()
+    };
+    let (host, refusals): (_, Vec<AddressRefusal>) = match context.host.addresses(url).await? {
+        UrlAddresses::Here => return Ok(()),
+        UrlAddresses::Literal(address) => (None, check(&address).into_iter().collect()),
+        UrlAddresses::Name(name, found) => (Some(name), found.iter().filter_map(check).collect()),
+    };
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    for refusal in &refusals {
+        let refusal = AddressRefusal { name: host.clone(), ..refusal.clone() };
+        possible(&refusal)?;
+    }
+    let networks: Vec<Network> =
+        refusals.iter().map(|refusal| Network::single(refusal.address)).collect();
+    let listed: Vec<String> = networks.iter().map(Network::to_string).collect();
+    if let Some(host) = &host {
+        confirm(context, host, &listed)?;
+    }
+    let line = listed.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
+    context.print.note(&format!(
+        "{} is not public; the entry gets `networks = [{line}]`, which allows nothing else",
+        listed.join(", ")
+    ));
+    server.networks.extend(networks);
+    Ok(())
+}
+
+/// Refuses an entry that others wrote when its URL leads to this machine or into a network.
+///
+/// # Errors
+/// When it does.
+pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), Failure> {
+    let Some(url) = url_of(server) else { return Ok(()) };
+    let refusal = |address| AddressPolicy::default().check(address, Loopback::Refused).err();
+    let reason = match context.host.addresses(url).await? {
+        UrlAddresses::Here => Some("it leads to this machine".to_owned()),
+        UrlAddresses::Literal(address) => refusal(address).map(|refusal| refusal.to_string()),
+        // The lookup for a connection decides.
+        UrlAddresses::Name(..) => None,
+    };
+    let Some(reason) = reason else { return Ok(()) };
+    Err(blocked(format!("its address is refused: {reason}"))
+        .hint("if it is right, type it yourself: `capstan add NAME URL`"))
+}
+
+/// The URL of a server, where it can be judged: variables are not known here.
+fn url_of(server: &NewServer) -> Option<&str> {
+    match &server.target {
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => {
+            Some(remote.url.as_str()).filter(|url| !url.contains("${"))
+        }
+        NewTarget::Stdio(_) | NewTarget::Cli(_) => None,
+    }
+}
+
+/// The networks that `--network` names.
+///
+/// # Errors
+/// When one is none, or is link-local: that takes a person who edits the file.
+pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, Failure> {
+    let read = |text: &String| {
+        let network: Network =
+            text.parse().map_err(|error| Failure::usage(format!("`--network {text}` {error}")))?;
+        if network.class() == Some(AddressClass::LinkLocal) {
+            return Err(blocked(format!("{network} is link-local"))
+                .hint(format!("write `networks = [\"{network}\"]` into the file yourself")));
+        }
+        Ok(network)
+    };
+    texts.iter().map(read).collect()
+}
+
+/// Whether a refused address may be allowed by a command.
+fn possible(refusal: &AddressRefusal) -> Result<(), Failure> {
+    match refusal.class {
+        AddressClass::Public | AddressClass::Private => Ok(()),
+        AddressClass::Loopback => {
+            let address = refusal.address;
+            let message = match &refusal.name {
+                Some(name) => format!("`{name}` resolves to {address}, which is this machine"),
+                None => format!("{address} is another spelling of this machine"),
+            };
+            Err(blocked(message).hint("write `127.0.0.1`, `[::1]` or `localhost`"))
+        }
+        AddressClass::LinkLocal => Err(blocked(refusal.to_string())
+            .hint("no command writes that line: add the server to the file yourself")),
+    }
+}
+
+/// Asks whether the addresses of a name are meant.
+fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), Failure> {
+    let found = addresses.join(", ");
+    let message = format!("`{host}` resolves to {found}, which is not public");
+    if !stdin_is_terminal() {
+        let flags: Vec<String> = addresses.iter().map(|one| format!("--network {one}")).collect();
+        return Err(blocked(message).hint(format!("if that is meant, add `{}`", flags.join(" "))));
+    }
+    context.print.note(&message);
+    let question = "Allow the server to be reached there?";
+    match inquire::Confirm::new(question).with_default(false).prompt() {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => Err(blocked("not added".to_owned())),
+    }
+}
+
+fn blocked(message: String) -> Failure {
+    Failure::new(Exit::Denied, "policy_blocked", message)
+}
