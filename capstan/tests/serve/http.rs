@@ -1,10 +1,14 @@
 //! Many clients over HTTP: what is said, and what is refused. The protocol itself is tested in the
 //! gateway's own crate.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use capstan_testkit::World;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::{Value, json};
 
-use crate::stage::{ALL, Gateway, echoed, fixture, http, modern, with};
+use crate::stage::{ALL, Gateway, LIMIT, echoed, fixture, http, modern, with};
 
 #[test]
 fn it_says_where_it_listens_and_serves_there() {
@@ -30,6 +34,7 @@ fn an_address_that_others_can_reach_is_refused_unless_one_insists() {
         ("serve --http 0.0.0.0:0", ""),
         ("serve --http [::]:0", ""),
         ("serve --http", "[gateway]\nlisten = \"0.0.0.0:0\"\n"),
+        ("serve --http :0", "[gateway]\nmetrics_listen = \"0.0.0.0:0\"\n"),
     ] {
         let world = with(config);
         let ended = world.capstan(words.split(' ')).run();
@@ -116,4 +121,63 @@ fn the_log_can_be_json() {
     let line = gateway.says("{");
     let entry: Value = serde_json::from_str(&line).unwrap();
     assert!(entry["level"].is_string() && entry["timestamp"].is_string(), "{line}");
+}
+
+/// Holes 8.
+#[test]
+fn the_metrics_can_have_an_address_of_their_own() {
+    let world = with(&format!(
+        "[gateway]\nmetrics_listen = \":0\"\n\n[access]\ndefault = \"deny\"\n\n{}",
+        fixture("hidden", &[])
+    ));
+    let (gateway, address) = Gateway::listening(&world, "");
+    let said = gateway.says("metrics at ");
+    let metrics = said.strip_prefix("metrics at http://").unwrap();
+    let metrics = metrics.strip_suffix("/metrics").unwrap();
+    let (status, body) = http(metrics, "GET /metrics HTTP/1.1", "");
+    assert_eq!(status, 200);
+    assert!(body.contains(r#"server="hidden""#), "{body}");
+    assert_eq!(http(metrics, "GET /mcp HTTP/1.1", "").0, 404);
+    assert_eq!(http(&address, "GET /metrics HTTP/1.1", "").0, 404);
+
+    let world = with(&format!("[access]\ndefault = \"deny\"\n\n{}", fixture("hidden", &[])));
+    let (_gateway, address) = Gateway::listening(&world, "");
+    let (status, body) = http(&address, "GET /metrics HTTP/1.1", "");
+    assert_eq!(status, 200);
+    assert!(!body.contains("hidden"), "{body}");
+
+    let world = with("[gateway]\nmetrics_listen = \"nowhere\"\n");
+    let ended = world.capstan(["serve", "--http", ":0"]).run();
+    assert!(ended.stderr.contains("`gateway.metrics_listen`"), "{}", ended.stderr);
+}
+
+/// Holes 13.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_descriptors_idle_connections_make_room_and_the_log_stays_short() {
+    const FEW: u64 = 64;
+    const CLIENTS: usize = 200;
+    let world = World::new();
+    let (mut gateway, address) = Gateway::listening(&world, "");
+    let pid = Pid::from_raw(i32::try_from(gateway.child.id()).unwrap());
+    let few = Rlimit { current: Some(FEW), maximum: Some(FEW) };
+    prlimit(pid, Resource::Nofile, few).unwrap();
+    // Each of them keeps its connection.
+    let clients: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = TcpStream::connect(&address).unwrap();
+            client.set_read_timeout(Some(LIMIT)).unwrap();
+            client.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut status = [0; 12];
+            client.read_exact(&mut status).unwrap();
+            assert_eq!(&status, b"HTTP/1.1 200");
+            client
+        })
+        .collect();
+    drop(clients);
+    assert_eq!(http(&address, "GET /health HTTP/1.1", "").0, 200);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.end(), Some(0));
+    let told = gateway.errors().iter().filter(|line| line.contains("cannot accept")).count();
+    assert!((1..=10).contains(&told), "{told}");
 }

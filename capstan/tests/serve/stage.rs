@@ -97,6 +97,11 @@ impl Gateway {
         self.stdout.iter().collect()
     }
 
+    /// Everything else on its stderr, until it ends.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.stderr.iter().collect()
+    }
+
     /// The lines on its stderr up to one that contains this.
     #[track_caller]
     pub(crate) fn says_all(&self, piece: &str) -> Vec<String> {

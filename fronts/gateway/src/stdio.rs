@@ -32,7 +32,7 @@ use streams::Outlet;
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// How long requests may go on whose client has closed its side and still reads.
-const CLOSED: Duration = Duration::from_mins(1);
+const CLOSED: Duration = Duration::from_secs(10);
 
 /// How often it is looked whether such a client still reads.
 const LOOK: Duration = Duration::from_millis(250);
