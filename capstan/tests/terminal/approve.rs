@@ -93,8 +93,15 @@ fn who_presses_nothing_but_enter_has_said_no() {
 /// A call with this text and a path behind it.
 fn long(world: &World, text: &str) -> Terminal {
     let arguments = json!({ "text": text, "path": "/the/end" });
-    let word = arguments.to_string().replace(' ', "\\u0020");
-    Terminal::start(world, &format!("call f__count {word} --ask"))
+    let typed = arguments.to_string().replace(' ', "\\u0020");
+    Terminal::start(world, &format!("call f__count {typed} --ask"))
+}
+
+/// Waits for the question after the first page.
+#[track_caller]
+fn wait_for_first_page(terminal: &Terminal) {
+    terminal.wait_for("lines 1 to ");
+    terminal.wait_for("type to filter");
 }
 
 /// Holes 9.
@@ -102,7 +109,7 @@ fn long(world: &World, text: &str) -> Terminal {
 fn arguments_that_do_not_fit_the_screen_are_shown_page_by_page_to_the_end() {
     let world = world();
     let mut terminal = long(&world, &format!("{}\u{202e}{}", "x".repeat(1500), "y".repeat(700)));
-    terminal.wait_for("lines 1 to ");
+    wait_for_first_page(&terminal);
     assert!(!terminal.screen().contains("Run it?"), "{}", terminal.screen());
     let screen = terminal.screen();
     let shown: Vec<&str> = screen.lines().map(str::trim_end).collect();
@@ -125,18 +132,18 @@ fn arguments_that_do_not_fit_the_screen_are_shown_page_by_page_to_the_end() {
 fn no_between_two_pages_refuses_and_skipping_is_said() {
     let world = world();
     let mut terminal = long(&world, &"x".repeat(9000));
-    terminal.wait_for("lines 1 to ");
+    wait_for_first_page(&terminal);
     terminal.press("no\r");
     assert_eq!(terminal.end(), 6, "{}", terminal.screen());
     let mut terminal = long(&world, &"x".repeat(9000));
-    terminal.wait_for("lines 1 to ");
+    wait_for_first_page(&terminal);
     terminal.press("skip\r");
     terminal.wait_for("lines were not shown");
     terminal.wait_for("cancel");
     terminal.press("\r");
     assert_eq!(terminal.end(), 6, "{}", terminal.screen());
     let mut terminal = long(&world, &"x".repeat(9000));
-    terminal.wait_for("lines 1 to ");
+    wait_for_first_page(&terminal);
     terminal.press("\u{1b}");
     assert_eq!(terminal.end(), 6, "{}", terminal.screen());
 }
@@ -313,7 +320,7 @@ fn a_huge_argument_of_a_waiting_call_is_shown_to_its_end_without_colours_too() {
     assert!(asked.contains(digest), "{asked}");
     let variables = [("TERM", "xterm-256color"), ("NO_COLOR", "1")];
     let mut terminal = Terminal::start_with(&world, &format!("approvals show {id}"), &variables);
-    terminal.wait_for("lines 1 to ");
+    wait_for_first_page(&terminal);
     assert!(terminal.written().contains(digest), "{}", terminal.screen());
     terminal.press("the rest\r");
     terminal.wait_for("\"path\": \"/the/end\"");
