@@ -133,7 +133,10 @@ impl HeadScan {
 
 impl Framing {
     fn header(&mut self, line: &[u8]) -> Result<(), Refused> {
-        // Most headers are told apart by their length.
+        // Most headers are told apart by their first letter.
+        if !matches!(line.first(), Some(b'c' | b'C' | b't' | b'T')) {
+            return Ok(());
+        }
         let Some(colon) = memchr(b':', line.get(..32).unwrap_or(line)) else { return Ok(()) };
         let (name, value) = line.split_at(colon);
         let value = value.get(1..).unwrap_or_default().trim_ascii();
