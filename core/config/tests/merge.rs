@@ -41,7 +41,7 @@ fn the_nearer_scope_has_the_whole_entry() {
 fn two_servers_that_become_one_name_are_reported_with_both_places() {
     let (spaced, dashed) =
         ("[servers.\"My Server\"]\ncommand = \"a\"\n", "\n[servers.my-server]\ncommand = \"b\"\n");
-    let long = "x".repeat(32);
+    let long = "a-server-with-quite-a-long-names";
     let cases = [
         (
             vec![format!("{spaced}{dashed}")],

@@ -108,7 +108,7 @@ pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -
 pub(crate) fn allowing<'a>(servers: impl Iterator<Item = &'a ServerName>) -> PolicySource {
     let mut policy = PolicySource::default();
     let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-    policy.permissions.global.allow = vec![all];
+    policy.permissions.global.allow.push(all);
     policy.servers = servers.map(|name| (name.clone(), ServerPolicy::default())).collect();
     policy
 }
@@ -123,14 +123,13 @@ impl World {
     /// The same, with something changed before it runs.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut Hub)) -> Self {
         let sent = Arc::<Mutex<Vec<String>>>::default();
-        let policy = allowing(servers.iter().map(|server| &server.name));
         let backend = |server: Server| {
             let server = Server { sent: Arc::clone(&sent), ..server };
             (server.name.clone(), Arc::new(server) as Arc<dyn Backend>)
         };
         let mut hub = Hub {
+            policy: Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
             backends: servers.into_iter().map(backend).collect(),
-            policy: Arc::new(policy.compile()),
             audit: Arc::new(Log),
             clock: Arc::new(Time(Instant::now())),
             limits: Limits::default(),
