@@ -76,7 +76,9 @@ impl Finder<'_> {
 
     fn key(&mut self, name: &str, entry: &Entry, around: Around) {
         let is_token = around == Around::Tokens && !is_member(name);
-        if is_token || looks_like_token(name) {
+        // A server may have any name, also a long one with a number.
+        let names_server = entry.node.as_table().is_some_and(is_server);
+        if is_token || (looks_like_token(name) && !names_server) {
             self.hide(&entry.key, name);
             self.found.words.extend(entry.written.clone());
         } else {
