@@ -90,7 +90,7 @@ pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, Failure> {
     let read = |text: &String| {
         let network: Network =
             text.parse().map_err(|error| Failure::usage(format!("`--network {text}` {error}")))?;
-        if network.class() == Some(AddressClass::LinkLocal) {
+        if network.is_only(AddressClass::LinkLocal) {
             return Err(blocked(format!("{network} is link-local"))
                 .hint(format!("write `networks = [\"{network}\"]` into the file yourself")));
         }
