@@ -123,6 +123,8 @@ pub struct AddressRefusal {
     pub class: AddressClass,
     /// The server whose entry can allow it.
     pub server: Option<ServerName>,
+    /// Whether some networks that are not public are allowed.
+    pub is_partly_open: bool,
 }
 
 // === impl AddressClass ===
@@ -306,7 +308,8 @@ impl AddressPolicy {
             return Ok(());
         }
         let (more, server) = (Vec::new(), self.server.clone());
-        Err(AddressRefusal { name: None, address, more, class, server })
+        let is_partly_open = !self.networks.is_empty();
+        Err(AddressRefusal { name: None, address, more, class, server, is_partly_open })
     }
 }
 
@@ -340,7 +343,7 @@ impl std::error::Error for AddressRefusal {}
 
 impl fmt::Display for AddressRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, address, more, class, server } = self;
+        let Self { name, address, more, class, server, is_partly_open } = self;
         let what = match class {
             AddressClass::Public => "not an address of this machine",
             AddressClass::Private => "not a public address",
@@ -352,7 +355,11 @@ impl fmt::Display for AddressRefusal {
             None => write!(f, "{address} is {what}")?,
         }
         let Some(server) = server else {
-            return f.write_str("; only public addresses are allowed here");
+            return f.write_str(match (is_partly_open, class) {
+                (true, AddressClass::Loopback) => "; write 127.0.0.1, [::1] or localhost",
+                (true, AddressClass::LinkLocal) => "; such addresses are not allowed here",
+                _ => "; only public addresses are allowed here",
+            });
         };
         write!(f, "; to allow it, write `networks = [\"{address}\"")?;
         for address in more {

@@ -187,6 +187,19 @@ fn a_refusal_names_the_line_that_would_allow_the_address() {
     assert!(two.contains("`networks = [\"10.0.0.1\", \"fd00::1\"]`"), "{two}");
     let nobody = AddressRefusal { server: None, ..refusal("10.0.0.1") };
     assert!(nobody.to_string().ends_with("only public addresses are allowed here"));
+    for (address, words) in [
+        (
+            "127.0.0.1",
+            "127.0.0.1 is an address of this machine; write 127.0.0.1, [::1] or localhost",
+        ),
+        ("169.254.1.1", "169.254.1.1 is a link-local address; such addresses are not allowed here"),
+    ] {
+        let open = AddressPolicy { server: None, ..policy(&["0.0.0.0/0"]) };
+        let told = open.check(address.parse().unwrap(), Loopback::Refused).unwrap_err();
+        assert_eq!(told.to_string(), words);
+        let told = AddressPolicy::default().check(told.address, Loopback::Refused).unwrap_err();
+        assert!(told.to_string().ends_with("only public addresses are allowed here"), "{told}");
+    }
 }
 
 #[test]
