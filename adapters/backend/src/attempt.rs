@@ -37,9 +37,12 @@ pub enum AttemptError {
     /// It did not work.
     #[error("{0}")]
     Failed(String),
-    /// A rule about addresses refuses a connection that it needs.
+    /// A rule about addresses refuses a connection that it needs. Nothing was sent.
     #[error("{0}")]
     Blocked(String),
+    /// The server answered, and leads to another one, where we do not go.
+    #[error("{0}")]
+    Elsewhere(String),
 }
 
 /// An attempt, shared by all who wait for it.
@@ -77,7 +80,9 @@ impl<T: Send + Sync + 'static> Attempt<T> {
                 Some(Ok(known)) => !stale(known),
                 // A rule costs nothing to ask again, and its line may have been added.
                 Some(Err(AttemptError::Blocked(_))) => false,
-                Some(Err(AttemptError::Failed(_))) => since.elapsed() < BELIEVED,
+                Some(Err(AttemptError::Failed(_) | AttemptError::Elsewhere(_))) => {
+                    since.elapsed() < BELIEVED
+                }
             };
             if holds {
                 return link.clone();
@@ -148,6 +153,7 @@ impl AttemptError {
         match self {
             Self::Failed(reason) => CallError::Unreachable { server, reason },
             Self::Blocked(reason) => CallError::AddressBlocked { server, reason },
+            Self::Elsewhere(reason) => CallError::LedElsewhere { server, reason },
         }
     }
 
@@ -157,6 +163,7 @@ impl AttemptError {
         match self {
             Self::Failed(reason) => Self::Failed(words(&reason)),
             Self::Blocked(reason) => Self::Blocked(words(&reason)),
+            Self::Elsewhere(reason) => Self::Elsewhere(words(&reason)),
         }
     }
 }
@@ -171,6 +178,7 @@ impl From<PlainError> for AttemptError {
     fn from(error: PlainError) -> Self {
         match error {
             PlainError::Blocked(reason) => Self::Blocked(reason),
+            PlainError::Elsewhere(reason) => Self::Elsewhere(reason),
             PlainError::Unfit(_)
             | PlainError::NotSent(_)
             | PlainError::Lost(_)
@@ -223,6 +231,29 @@ mod tests {
         let renew = || attempt.get(|known| Arc::ptr_eq(known, &refused), next);
         assert_eq!(futures::join!(renew(), renew()), (Ok(Arc::new(2)), Ok(Arc::new(2))));
         assert_eq!(*renew().await.unwrap(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_refusal_before_anything_was_sent_is_not_believed() {
+        for (error, expected) in [
+            (AttemptError::Blocked("10.0.0.1".to_owned()), 30),
+            (AttemptError::Elsewhere("a redirect".to_owned()), 1),
+            (AttemptError::Failed("it ended".to_owned()), 1),
+        ] {
+            let (attempt, mut made) = (Attempt::<()>::default(), 0);
+            for _ in 0..30 {
+                let told = attempt.get(
+                    |_| false,
+                    || {
+                        made += 1;
+                        std::future::ready(Err(error.clone()))
+                    },
+                );
+                assert_eq!(told.await, Err(error.clone()));
+                tokio::time::advance(BELIEVED / 50).await;
+            }
+            assert_eq!(made, expected, "{error}");
+        }
     }
 
     #[tokio::test]

@@ -239,6 +239,7 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
         | (
             Fault::Unreachable(_)
             | Fault::Blocked(_)
+            | Fault::Elsewhere(_)
             | Fault::Login(_)
             | Fault::Forbidden(_)
             | Fault::RateLimited(_),

@@ -46,7 +46,7 @@ pub async fn download(
         let next = address.join(location).map_err(redirected)?;
         if address.is_encrypted() && !next.is_encrypted() {
             let words = "it redirects to an address that is not encrypted".to_owned();
-            return Err(PlainError::Blocked(words));
+            return Err(PlainError::Elsewhere(words));
         }
         address = next;
     }

@@ -10,9 +10,12 @@ pub(crate) enum Fault {
     /// It cannot be reached, or did not start, or makes no sense.
     #[error("{0}")]
     Unreachable(String),
-    /// A rule of ours keeps us from connecting to its address, or from following where it leads.
+    /// A rule of ours keeps us from connecting to its address. Nothing was sent.
     #[error("{0}")]
     Blocked(String),
+    /// It answered, and leads to another server, where we do not go.
+    #[error("{0}")]
+    Elsewhere(String),
     /// It wants a login.
     #[error("it wants a login: {0}")]
     Login(String),
@@ -47,6 +50,7 @@ impl Fault {
         match self {
             Self::Unreachable(reason) => CallError::Unreachable { server, reason },
             Self::Blocked(reason) => CallError::AddressBlocked { server, reason },
+            Self::Elsewhere(reason) => CallError::LedElsewhere { server, reason },
             Self::Login(reason) | Self::Forbidden(reason) => {
                 CallError::Unauthorized { server, reason }
             }
@@ -67,6 +71,7 @@ impl Fault {
             Self::Login(_) => ServerState::NeedsLogin,
             Self::Unreachable(_)
             | Self::Blocked(_)
+            | Self::Elsewhere(_)
             | Self::Forbidden(_)
             | Self::RateLimited(_)
             | Self::Status { .. }
@@ -78,7 +83,11 @@ impl Fault {
     /// Whether asking again at once would get the same answer, so that nobody needs to wait for it.
     pub(crate) fn lasts(&self) -> bool {
         match self {
-            Self::Blocked(_) | Self::Login(_) | Self::Forbidden(_) | Self::RateLimited(_) => true,
+            Self::Blocked(_)
+            | Self::Elsewhere(_)
+            | Self::Login(_)
+            | Self::Forbidden(_)
+            | Self::RateLimited(_) => true,
             Self::Status { status, .. } => *status < 500,
             Self::Unreachable(_) | Self::NotMcp(_) | Self::TooLong(_) => false,
         }

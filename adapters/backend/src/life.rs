@@ -273,6 +273,24 @@ mod tests {
         }
     }
 
+    /// Holes 1: a request was sent, so that the next one waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_leads_elsewhere_is_asked_ever_more_rarely() {
+        let (mut life, mut asked) = (Life::new(), 0);
+        for _ in 0..30 {
+            if life.would_fail_again().is_none() {
+                asked += 1;
+                let fault = Fault::Elsewhere("the redirect is not followed".to_owned());
+                let link = ready(Err(fault.clone())).boxed().shared();
+                assert!(link.clone().now_or_never().is_some());
+                life.link = Some(link);
+                life.failed(fault);
+            }
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        assert!((2..=6).contains(&asked), "{asked} requests");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_server_that_dies_right_after_each_start_fails_as_one_that_does_not_start() {
         let mut life = Life::new();

@@ -68,10 +68,12 @@ pub enum PlainError {
     /// The request did not leave.
     #[error("{0}")]
     NotSent(String),
-    /// Nothing was done: a rule about addresses refuses where the request would go, or where the
-    /// server redirects it.
+    /// The request did not leave: a rule about addresses refuses where it would go.
     #[error("{0}")]
     Blocked(String),
+    /// The request was sent; the answer redirects it to where we do not go.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The request left; what became of it is not known.
     #[error("{0}")]
     Lost(String),
@@ -250,8 +252,8 @@ impl From<WebError> for PlainError {
             WebError::Lost(reason) | WebError::NotMcp(reason) => Self::Lost(reason),
             WebError::TooLong(limit) => Self::Lost(Fault::TooLong(limit).to_string()),
             WebError::Blocked(reason) => Self::Blocked(reason),
-            WebError::Refused(Refusal { fault: Fault::Blocked(reason), .. }) => {
-                Self::Blocked(reason)
+            WebError::Refused(Refusal { fault: Fault::Elsewhere(reason), .. }) => {
+                Self::Elsewhere(reason)
             }
             WebError::Refused(refusal) => {
                 Self::Redirected { status: refusal.status, words: refusal.fault.to_string() }

@@ -187,7 +187,7 @@ async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
             return Ok(endpoint);
         }
         let origin = endpoint.origin().ascii_serialization();
-        return Err(Fault::Blocked(format!(
+        return Err(Fault::Elsewhere(format!(
             "its endpoint is at `{origin}`, which is another server; nothing is sent there"
         )));
     }

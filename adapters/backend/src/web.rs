@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use capstan_model::Secret;
+use capstan_policy::address::AddressClass;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -198,11 +199,14 @@ impl Web {
         let origin = next.origin().ascii_serialization();
         if !self.same_origin(&next) {
             // Whatever the address is: a server does not choose where requests go.
-            let words = format!(
-                "it redirects to `{origin}`, which is another server; if it has moved there, set \
-                 its address to that"
+            let mut words = format!(
+                "the request was sent, and the redirect to `{origin}`, which is another server, is \
+                 not followed"
             );
-            return Err(Refusal::without_body(status, Fault::Blocked(words)).into());
+            if may_be_public(&next) {
+                words.push_str("; if it has moved there, set its address to that");
+            }
+            return Err(Refusal::without_body(status, Fault::Elsewhere(words)).into());
         }
         if !keeps_body && *method != Method::GET {
             let path = self.masker.mask(next.path());
@@ -335,6 +339,18 @@ impl Web {
         words.truncate(words.floor_char_boundary(MAX_WORDS));
         words
     }
+}
+
+/// Whether an address may be advised: a public literal, or a name that is not one of this machine or
+/// of a local network. What a name resolves to is checked when it is connected to.
+fn may_be_public(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    if let Ok(address) = host.parse() {
+        return AddressClass::of(address) == AddressClass::Public;
+    }
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let last = name.rsplit_once('.').map(|(_, last)| last);
+    last.is_some_and(|last| !matches!(last, "localhost" | "localdomain" | "local" | "internal"))
 }
 
 fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {

@@ -61,7 +61,7 @@ impl Base {
             Some(home) if !home.same_origin(&address) => {
                 let words = "which is not where it comes from";
                 let message = format!("the document sends requests to `{origin}`, {words}; {SAY}");
-                Err(AttemptError::Blocked(message))
+                Err(AttemptError::Elsewhere(message))
             }
             None if is_refused(policy, &address) => {
                 let words = "which is not a public address";

@@ -74,7 +74,7 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Attem
             }
             Ok(Loaded { text, home: Some(home), stale: None })
         }
-        Err(error @ AttemptError::Blocked(_)) => {
+        Err(error @ (AttemptError::Blocked(_) | AttemptError::Elsewhere(_))) => {
             Err(error.within(|reason| format!("its document is not fetched: {reason}")))
         }
         Err(AttemptError::Failed(reason)) => match recall(STALE).await {

@@ -157,6 +157,10 @@ impl OpenApiServer {
                 let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
                 Err(CallError::AddressBlocked { server, reason })
             }
+            PlainError::Elsewhere(reason) => {
+                let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
+                Err(CallError::LedElsewhere { server, reason })
+            }
             PlainError::NotSent(reason) | PlainError::Lost(reason) => Err(self.unreachable(reason)),
             other @ PlainError::Unfit(_) => {
                 let (item, problem) = (ticket.id().to_string(), other.to_string());
@@ -206,6 +210,10 @@ impl Backend for OpenApiServer {
                 Ok(Err(PlainError::Blocked(reason))) => {
                     let server = self.settings.name.clone();
                     return Err(CallError::AddressBlocked { server, reason });
+                }
+                Ok(Err(PlainError::Elsewhere(reason))) => {
+                    let server = self.settings.name.clone();
+                    return Err(CallError::LedElsewhere { server, reason });
                 }
                 Err(_) => format!("no answer within {wait:?}"),
             };

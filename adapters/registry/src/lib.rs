@@ -224,7 +224,9 @@ impl Registry {
         let fetched = timeout(patience, download(&address, addresses, most)).await;
         let fetched = fetched.map_err(|_| RegistryError::TimedOut(url.clone(), patience))?;
         let response = fetched.map_err(|error| match error {
-            PlainError::Blocked(_) => RegistryError::Blocked(url.clone(), error),
+            PlainError::Blocked(_) | PlainError::Elsewhere(_) => {
+                RegistryError::Blocked(url.clone(), error)
+            }
             PlainError::Unfit(_)
             | PlainError::NotSent(_)
             | PlainError::Lost(_)

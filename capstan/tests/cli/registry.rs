@@ -363,12 +363,28 @@ fn an_offer_that_leads_to_this_machine_or_into_a_network_is_not_added() {
         "http://169.254.169.254/mcp",
         "http://10.0.0.1/mcp",
         "http://2130706433/mcp",
+        // A variable behind the host hides it from no check, and one in it is not followed.
+        "http://127.0.0.1:6380/{team}",
+        "http://localhost:6380/mcp?team={team}",
+        "http://10.0.0.1/{team}",
+        "http:///127.0.0.1/{team}",
+        "http://{team}/mcp",
+        "http:///{team}/mcp",
+        "http://127.0.0.1{team}/mcp",
+        "http://far.example:{team}/mcp",
+        "http://{team}@far.example/mcp",
     ] {
-        let remote = json!({ "type": "streamable-http", "url": url });
+        let variables = json!({ "team": {} });
+        let remote = json!({ "type": "streamable-http", "url": url, "variables": variables });
         let server = json!({ "name": "io.example/far", "remotes": [remote] });
         world.write("project/server.json", server.to_string());
         let ended = ends_with(run(&world, "registry add ./server.json --yes"), 6);
         says(&ended.stderr, "its address is refused");
         assert!(!world.config().join("capstan/config.toml").exists(), "{url}");
     }
+    let (url, variables) = ("https://1.1.1.1/{team}?x={team}", json!({ "team": {} }));
+    let remote = json!({ "type": "streamable-http", "url": url, "variables": variables });
+    let server = json!({ "name": "io.example/far", "remotes": [remote] });
+    world.write("project/server.json", server.to_string());
+    ends_with(run(&world, "registry add ./server.json --yes"), 0);
 }

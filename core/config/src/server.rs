@@ -256,17 +256,17 @@ impl ServerEntry {
         let server = self.status.as_ref().ok()?;
         (self.enabled && self.approved).then_some(server)
     }
-}
 
-impl ServerEntry {
     /// Takes over what the user's own entry of that name forbids: a project replaces the entry,
-    /// and loosens nothing by it.
-    pub(crate) fn keep_restrictions_of(&mut self, replaced: &Self) {
+    /// and loosens nothing by it. Networks are returned that do not count, or not wholly.
+    pub(crate) fn keep_restrictions_of(&mut self, replaced: &Self) -> Vec<Network> {
         let from_user = replaced.origin.scope == Scope::User;
         if self.origin.scope != Scope::Project || !from_user {
-            return;
+            return Vec::new();
         }
-        let (Ok(server), Ok(replaced)) = (&mut self.status, &replaced.status) else { return };
+        let (Ok(server), Ok(replaced)) = (&mut self.status, &replaced.status) else {
+            return Vec::new();
+        };
         server.permissions.deny.extend(replaced.permissions.deny.iter().cloned());
         server.permissions.ask.extend(replaced.permissions.ask.iter().cloned());
         server.hide.extend(replaced.hide.iter().cloned());
@@ -291,10 +291,18 @@ impl ServerEntry {
             (Trust::Untrusted, _) | (_, Trust::Untrusted) => Trust::Untrusted,
             (Trust::Trusted, Trust::Trusted) => Trust::Trusted,
         };
-        if replaced.trust != Trust::Trusted {
-            let is_theirs = |own: &Network| replaced.networks.iter().any(|one| one.covers(own));
-            server.networks.retain(is_theirs);
+        if replaced.trust == Trust::Trusted {
+            return Vec::new();
         }
+        let (theirs, own) = (&replaced.networks, std::mem::take(&mut server.networks));
+        let is_in = |one: &Network, of: &[Network]| of.iter().any(|wider| wider.covers(one));
+        let (mut kept, wider): (Vec<_>, Vec<_>) =
+            own.into_iter().partition(|one| is_in(one, theirs));
+        let narrower = theirs.iter().filter(|one| is_in(one, &wider) && !is_in(one, &kept));
+        let narrower: Vec<Network> = narrower.copied().collect();
+        kept.extend(narrower);
+        server.networks = kept;
+        wider
     }
 }
 

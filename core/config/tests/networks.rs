@@ -54,7 +54,8 @@ fn a_project_adds_no_network_and_no_trust_to_a_server_of_the_user() {
         let loaded = load_files(&[user, project]);
         let server = loaded.config.servers.values().next().unwrap().status.as_ref().unwrap();
         let networks: Vec<String> = server.networks.iter().map(ToString::to_string).collect();
-        (networks.join(" "), server.trust == capstan_model::Trust::Trusted)
+        let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+        (networks.join(" "), server.trust == capstan_model::Trust::Trusted, problems.join("\n"))
     };
     let list = "networks = [\"10.1.0.0/16\", \"169.254.169.254\"]";
     for (user, project, expected) in [
@@ -62,12 +63,31 @@ fn a_project_adds_no_network_and_no_trust_to_a_server_of_the_user() {
         ("trust = \"trusted\"", list, ("10.1.0.0/16 169.254.169.254", false)),
         ("trust = \"trusted\"", "trust = \"trusted\"", ("", true)),
         ("", list, ("", false)),
-        ("networks = [\"10.1.0.0/24\"]", list, ("", false)),
+        ("networks = [\"10.1.0.0/24\"]", list, ("10.1.0.0/24", false)),
+        ("networks = [\"10.0.0.1\"]", "networks = [\"10.0.0.0/8\"]", ("10.0.0.1", false)),
+        (
+            "networks = [\"10.0.0.1\", \"11.0.0.0/8\", \"fd00::1\"]",
+            "networks = [\"10.0.0.0/8\", \"10.0.0.1\", \"11.1.0.0/16\", \"fc00::/7\"]",
+            ("10.0.0.1 11.1.0.0/16 fd00::1", false),
+        ),
+        ("networks = [\"10.2.0.0/16\"]", list, ("", false)),
+        ("networks = [\"::/0\"]", list, ("", false)),
         ("", "trust = \"trusted\"", ("", false)),
         ("networks = [\"10.0.0.0/8\"]", "trust = \"trusted\"", ("", false)),
         ("trust = \"sandboxed\"\nexpose = []", "trust = \"trusted\"", ("", false)),
     ] {
-        let (networks, trusted) = reached(user, project);
+        let (networks, trusted, _) = reached(user, project);
         assert_eq!((networks.as_str(), trusted), expected, "{user} / {project}");
+    }
+    let (.., told) = reached("networks = [\"10.0.0.0/8\"]", list);
+    assert_eq!(
+        told,
+        "server `x` (project:1) is reached in `169.254.169.254` only as far as your own entry \
+         (user:1) allows it"
+    );
+    let (.., told) = reached("networks = [\"10.0.0.1\"]", "networks = [\"10.0.0.0/8\"]");
+    assert!(told.contains("in `10.0.0.0/8` only as far as"), "{told}");
+    for user in ["trust = \"trusted\"", list] {
+        assert_eq!(reached(user, list).2, "", "{user}");
     }
 }

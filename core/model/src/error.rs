@@ -109,6 +109,14 @@ pub enum CallError {
         /// The address, and the line of configuration that would allow it.
         reason: String,
     },
+    /// The server answered, and leads to another one, where we do not go.
+    #[error("server `{server}` is blocked: {reason}")]
+    LedElsewhere {
+        /// The server asked.
+        server: ServerName,
+        /// Where it leads, and what was sent.
+        reason: String,
+    },
     /// The server went away while a call that may write was in flight.
     #[error("server `{server}` went away during the call; whether it took effect is not known")]
     OutcomeUnknown {
@@ -223,7 +231,8 @@ impl CallError {
             Self::Denied { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
-            | Self::AddressBlocked { .. } => ErrorCode::PolicyBlocked,
+            | Self::AddressBlocked { .. }
+            | Self::LedElsewhere { .. } => ErrorCode::PolicyBlocked,
             Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
                 ErrorCode::Transient
@@ -259,6 +268,7 @@ impl CallError {
             | Self::QuotaExceeded { .. }
             | Self::Unreachable { .. }
             | Self::AddressBlocked { .. }
+            | Self::LedElsewhere { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
             | Self::Unrecordable { .. }

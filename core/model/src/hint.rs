@@ -54,6 +54,7 @@ impl CallError {
             // The reason of a blocked address says how to allow it.
             Self::Refused { .. }
             | Self::AddressBlocked { .. }
+            | Self::LedElsewhere { .. }
             | Self::RateLimited { retry_after: None, .. }
             | Self::Status { .. }
             | Self::Server { .. }

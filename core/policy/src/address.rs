@@ -45,6 +45,19 @@ const V6: &[([u16; 8], u32)] = &[
 /// The prefix of NAT64 translators, which is routable although it is outside of [`V6_UNICAST`].
 const NAT64: ([u16; 8], u32) = ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
+/// The blocks that have no addresses but those of this machine, or of the link.
+const ONE_CLASS: [(AddressClass, Network); 3] = [
+    (AddressClass::Loopback, Network { first: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix: 8 }),
+    (
+        AddressClass::LinkLocal,
+        Network { first: IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), prefix: 16 },
+    ),
+    (
+        AddressClass::LinkLocal,
+        Network { first: IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), prefix: 10 },
+    ),
+];
+
 /// How an address is routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
@@ -110,6 +123,8 @@ pub struct AddressRefusal {
     pub class: AddressClass,
     /// The server whose entry can allow it.
     pub server: Option<ServerName>,
+    /// Whether some networks that are not public are allowed.
+    pub is_partly_open: bool,
 }
 
 // === impl AddressClass ===
@@ -202,27 +217,16 @@ impl Network {
         self.contains(address)
             && match class {
                 AddressClass::Public | AddressClass::Private => true,
-                AddressClass::Loopback | AddressClass::LinkLocal => self.class() == Some(class),
+                AddressClass::Loopback | AddressClass::LinkLocal => self.is_only(class),
             }
     }
 
-    /// The class of all addresses in the block; `None` for a block that spans several.
-    pub fn class(&self) -> Option<AddressClass> {
-        let (first, last) = (AddressClass::of(self.first), AddressClass::of(self.last()));
-        (first == last).then_some(first)
-    }
-
-    fn last(&self) -> IpAddr {
-        match self.first {
-            IpAddr::V4(v4) => {
-                let rest = u32::MAX.checked_shr(u32::from(self.prefix)).unwrap_or(0);
-                Ipv4Addr::from_bits(v4.to_bits() | rest).into()
-            }
-            IpAddr::V6(v6) => {
-                let rest = u128::MAX.checked_shr(u32::from(self.prefix)).unwrap_or(0);
-                Ipv6Addr::from_bits(v6.to_bits() | rest).into()
-            }
-        }
+    /// Whether the block lies wholly in one of this machine or of the link, or is one address of
+    /// that class.
+    pub fn is_only(&self, class: AddressClass) -> bool {
+        let is_single = self.prefix == width(self.first);
+        is_single && AddressClass::of(self.first) == class
+            || ONE_CLASS.iter().any(|(of, block)| *of == class && block.covers(self))
     }
 }
 
@@ -304,7 +308,8 @@ impl AddressPolicy {
             return Ok(());
         }
         let (more, server) = (Vec::new(), self.server.clone());
-        Err(AddressRefusal { name: None, address, more, class, server })
+        let is_partly_open = !self.networks.is_empty();
+        Err(AddressRefusal { name: None, address, more, class, server, is_partly_open })
     }
 }
 
@@ -338,7 +343,7 @@ impl std::error::Error for AddressRefusal {}
 
 impl fmt::Display for AddressRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, address, more, class, server } = self;
+        let Self { name, address, more, class, server, is_partly_open } = self;
         let what = match class {
             AddressClass::Public => "not an address of this machine",
             AddressClass::Private => "not a public address",
@@ -350,7 +355,11 @@ impl fmt::Display for AddressRefusal {
             None => write!(f, "{address} is {what}")?,
         }
         let Some(server) = server else {
-            return f.write_str("; only public addresses are allowed here");
+            return f.write_str(match (is_partly_open, class) {
+                (true, AddressClass::Loopback) => "; write 127.0.0.1, [::1] or localhost",
+                (true, AddressClass::LinkLocal) => "; such addresses are not allowed here",
+                _ => "; only public addresses are allowed here",
+            });
         };
         write!(f, "; to allow it, write `networks = [\"{address}\"")?;
         for address in more {

@@ -56,8 +56,14 @@ fn a_listed_network_allows_what_lies_in_it_and_nothing_else() {
         (&["169.254.169.254"], "169.254.169.254", true),
         (&["169.254.0.0/16"], "169.254.170.2", true),
         (&["fe80::/10"], "fe80::1", true),
+        (&["fe80::/64"], "fe80::1", true),
+        (&["127.0.0.0/9"], "127.0.0.1", true),
+        (&["::1"], "::1", true),
+        (&["::1/128"], "::1", true),
+        (&["0.0.0.0"], "0.0.0.0", true),
+        (&["64:ff9b::7f00:1"], "64:ff9b::7f00:1", true),
         (&["10.0.0.1"], "10.0.0.2", false),
-        (&["10.0.0.0/8"], "11.0.0.1", true),
+        (&["10.0.0.0/8"], "100.64.0.1", false),
         (&["10.0.0.0/8"], "192.168.7.7", false),
         (&["10.0.0.0/31"], "10.0.0.2", false),
         (&["fd00::/8"], "10.0.0.1", false),
@@ -71,6 +77,17 @@ fn a_listed_network_allows_what_lies_in_it_and_nothing_else() {
         (&["::/0"], "fe80::1", false),
         (&["::/0"], "::1", false),
         (&["2002::/16"], "2002:a9fe:a9fe::", false),
+        (&["0.0.0.0/1"], "127.0.0.1", false),
+        (&["0.0.0.0/1"], "0.0.0.0", false),
+        (&["126.0.0.0/7"], "127.0.0.1", false),
+        (&["0.0.0.0/8"], "0.0.0.0", false),
+        (&["::/97"], "::1", false),
+        (&["::/97"], "::7f00:1", false),
+        (&["::/127"], "::1", false),
+        (&["64:ff9b::/97"], "64:ff9b::7f00:1", false),
+        (&["64:ff9b::/96"], "64:ff9b::a9fe:a9fe", false),
+        (&["2002::/17"], "2002:7f00:1::", false),
+        (&["fe80::/9"], "fe80::1", false),
         (&["10.0.0.0/8"], "2002:a00:1::", false),
         (&["169.254.0.0/16"], "64:ff9b::a9fe:a9fe", false),
     ] {
@@ -170,6 +187,19 @@ fn a_refusal_names_the_line_that_would_allow_the_address() {
     assert!(two.contains("`networks = [\"10.0.0.1\", \"fd00::1\"]`"), "{two}");
     let nobody = AddressRefusal { server: None, ..refusal("10.0.0.1") };
     assert!(nobody.to_string().ends_with("only public addresses are allowed here"));
+    for (address, words) in [
+        (
+            "127.0.0.1",
+            "127.0.0.1 is an address of this machine; write 127.0.0.1, [::1] or localhost",
+        ),
+        ("169.254.1.1", "169.254.1.1 is a link-local address; such addresses are not allowed here"),
+    ] {
+        let open = AddressPolicy { server: None, ..policy(&["0.0.0.0/0"]) };
+        let told = open.check(address.parse().unwrap(), Loopback::Refused).unwrap_err();
+        assert_eq!(told.to_string(), words);
+        let told = AddressPolicy::default().check(told.address, Loopback::Refused).unwrap_err();
+        assert!(told.to_string().ends_with("only public addresses are allowed here"), "{told}");
+    }
 }
 
 #[test]

@@ -140,7 +140,7 @@ impl Gateway {
         wanted: Wanted,
     ) -> Result<Json, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
-        refuse_ambiguous(&params, &["uri"])?;
+        refuse_ambiguous(&params, &["uri", "_meta"])?;
         let uri = object::get_string(&params, "uri");
         let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
         match wanted {

@@ -35,8 +35,46 @@ async fn a_redirect_to_another_origin_is_refused_and_nothing_arrives_there() {
         let error = Scene::new(&peer).call("do", json!({})).await.unwrap_err();
         assert!(error.starts_with("policy_blocked"), "{error}");
         assert!(error.contains("which is another server"), "{error}");
+        assert!(error.contains("the request was sent"), "{error}");
+        assert!(error.contains("is not followed"), "{error}");
+        assert!(!error.contains("set its address"), "this machine is not advised: {error}");
     }
     assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn the_target_of_a_redirect_is_advised_only_where_it_may_be_public() {
+    for (target, is_advised) in [
+        ("https://new.example/mcp", true),
+        ("https://1.1.1.1/mcp", true),
+        ("https://[2606:4700::1111]/mcp", true),
+        ("http://10.0.0.1/mcp", false),
+        ("http://169.254.169.254/latest", false),
+        ("http://2130706433/mcp", false),
+        ("http://[::1]/mcp", false),
+        ("http://[::ffff:10.0.0.1]/mcp", false),
+        ("http://LOCALHOST/mcp", false),
+        ("http://localhost./mcp", false),
+        ("http://a.localhost/mcp", false),
+        ("http://metadata.google.internal/mcp", false),
+        ("http://intranet/mcp", false),
+    ] {
+        let peer = Peer::new(move |_| Answer::status(307).with("location", target)).await;
+        let error = Scene::new(&peer).call("do", json!({})).await.unwrap_err();
+        assert!(error.starts_with("policy_blocked"), "{error}");
+        assert_eq!(error.contains("set its address to that"), is_advised, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_redirects_elsewhere_is_not_asked_by_every_call() {
+    let peer = Peer::new(|_| Answer::status(307).with("location", "http://127.0.0.1:9/mcp")).await;
+    let scene = Scene::new(&peer);
+    for _ in 0..30 {
+        let error = scene.call("do", json!({})).await.unwrap_err();
+        assert!(error.starts_with("policy_blocked"), "{error}");
+    }
+    assert!(peer.seen().len() < 8, "{} requests", peer.seen().len());
 }
 
 #[tokio::test]

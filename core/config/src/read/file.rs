@@ -16,6 +16,10 @@ use crate::units::show_duration;
 use super::server::{self, Limits};
 use super::tables::{self, Tables};
 
+/// What to do about two names that become one.
+pub(crate) const SAME_NAME: &str = "rename one of them; names that differ only in case, \
+    punctuation or after 32 characters are the same";
+
 /// What one file says.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
@@ -208,10 +212,6 @@ fn missing_env(tree: &Table) -> Option<MissingEnv> {
 }
 
 /// The dotted path of a server in the words of its file.
-/// What to do about two names that become one.
-pub(crate) const SAME_NAME: &str =
-    "rename one of them; case, signs and what follows 32 characters make no other name";
-
 fn path_of(display: &str, entry: &Entry) -> String {
     entry.path.clone().unwrap_or_else(|| join("servers", display))
 }

@@ -163,6 +163,9 @@ impl Remedy<'_> {
             (Some(CallError::AddressBlocked { .. }), _) => {
                 format!("allow the address under `[servers.{name}]`, if it is meant")
             }
+            (Some(CallError::LedElsewhere { .. }), _) => {
+                format!("see that its address under `[servers.{name}]` is right")
+            }
             (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
                 if error.hint().is_some() =>
             {

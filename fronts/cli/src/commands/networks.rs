@@ -21,7 +21,8 @@ pub(super) async fn allow(
     name: &str,
     server: &mut NewServer,
 ) -> Result<(), Failure> {
-    let Some(url) = url_of(server) else { return Ok(()) };
+    // What variables hold is not known here.
+    let Some(url) = url_of(server).filter(|url| !url.contains("${")) else { return Ok(()) };
     let check = |address: &IpAddr| {
         let (server, networks) = (ServerName::from_display(name), server.networks.clone());
         let policy = AddressPolicy { server, trust: Trust::Untrusted, networks };
@@ -60,6 +61,11 @@ pub(super) async fn allow(
 /// When it does.
 pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), Failure> {
     let Some(url) = url_of(server) else { return Ok(()) };
+    let hint = "if it is right, type it yourself: `capstan add NAME URL`";
+    if place_of(url).contains("${") {
+        let reason = "a variable decides which server it leads to";
+        return Err(blocked(format!("its address is refused: {reason}")).hint(hint));
+    }
     let refusal = |address| AddressPolicy::default().check(address, Loopback::Refused).err();
     let reason = match context.host.addresses(url).await? {
         UrlAddresses::Here => Some("it leads to this machine".to_owned()),
@@ -68,16 +74,24 @@ pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Res
         UrlAddresses::Name(..) => None,
     };
     let Some(reason) = reason else { return Ok(()) };
-    Err(blocked(format!("its address is refused: {reason}"))
-        .hint("if it is right, type it yourself: `capstan add NAME URL`"))
+    Err(blocked(format!("its address is refused: {reason}")).hint(hint))
 }
 
-/// The URL of a server, where it can be judged: variables are not known here.
+/// The beginning of a URL that decides which server it leads to: its scheme, login, host and port.
+/// All of a text that is no plain URL counts.
+fn place_of(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://") else { return url };
+    // Readers of URLs skip more slashes and control characters there.
+    let skipped = |sign: char| matches!(sign, '/' | '\\') || sign.is_ascii_control();
+    let authority = rest.trim_start_matches(skipped);
+    let tail = authority.find(['/', '?', '#', '\\']).map_or(0, |end| authority.len() - end);
+    url.get(..url.len() - tail).unwrap_or(url)
+}
+
+/// The URL of a server that has one.
 fn url_of(server: &NewServer) -> Option<&str> {
     match &server.target {
-        NewTarget::Http(remote) | NewTarget::Sse(remote) => {
-            Some(remote.url.as_str()).filter(|url| !url.contains("${"))
-        }
+        NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
         NewTarget::Stdio(_) | NewTarget::Cli(_) => None,
     }
 }
@@ -90,7 +104,7 @@ pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, Failure> {
     let read = |text: &String| {
         let network: Network =
             text.parse().map_err(|error| Failure::usage(format!("`--network {text}` {error}")))?;
-        if network.class() == Some(AddressClass::LinkLocal) {
+        if network.is_only(AddressClass::LinkLocal) {
             return Err(blocked(format!("{network} is link-local"))
                 .hint(format!("write `networks = [\"{network}\"]` into the file yourself")));
         }

@@ -75,6 +75,7 @@ async fn an_errand_that_a_server_could_read_otherwise_is_refused() {
     for (method, params) in [
         ("resources/subscribe", r#"{"uri":"x:1","Uri":"x:2"}"#.to_owned()),
         ("resources/subscribe", r#"{"uri":"x:1","uri":"x:2"}"#.to_owned()),
+        ("resources/subscribe", r#"{"uri":"x:1","_META":{}}"#.to_owned()),
         (
             "completion/complete",
             format!(r#"{{{by_name},"ref":{{"type":"ref/prompt","name":"q"}}}}"#),
