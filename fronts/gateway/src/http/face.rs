@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::body::{self, Body};
 use super::cors;
-use super::events::{Events, Source};
+use super::events::{Events, Form, Source};
 use super::guard::Guard;
 use super::older::{self, OlderClients};
 use super::post::{self, Post};
@@ -257,13 +257,14 @@ impl Face {
     /// as nothing was said on it, a client that is gone cancels its request.
     pub(super) fn begun(
         &self,
-        accepts: Accepts,
+        form: Form,
         (first, rest): (Vec<Out>, BoxStream<'static, Out>),
         session: Option<Held>,
     ) -> Response<Body> {
         let source = Source::Request(stream::iter(first).chain(rest).boxed());
-        let events = Events::new(source, self.limits.keep_alive).of(session).probing();
-        if accepts.events() { body::events(events) } else { body::late(events.into_json()) }
+        let events = Events::new(source, self.limits.keep_alive).written_as(form);
+        let events = events.of(session).probing();
+        if form == Form::Events { body::events(events) } else { body::late(events) }
     }
 
     fn events(&self, source: Source) -> Response<Body> {

@@ -17,7 +17,7 @@ use hyper::http::request::Parts;
 use super::batch;
 use super::body::{self, Body};
 use super::caller;
-use super::events::outs;
+use super::events::{Form, outs};
 use super::face::Face;
 use super::mirror::{self, Said};
 use super::pulse::Pulse;
@@ -299,7 +299,8 @@ async fn answer(
             biased;
             next = exchange.next_coming() => next,
             () = post.pulse.probed() => {
-                return post.face.begun(accepts, (Vec::new(), outs(exchange)), session);
+                let form = if accepts.events() { Form::Events } else { Form::Json };
+                return post.face.begun(form, (Vec::new(), outs(exchange)), session);
             }
         };
         let next = match next {
