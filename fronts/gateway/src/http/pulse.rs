@@ -24,6 +24,8 @@ pub(super) struct Pulse {
     probe: AtomicBool,
     /// When the last answer was sent, in milliseconds since the connection began.
     rested: AtomicU64,
+    /// When bytes last came before the first request, in milliseconds since the connection began.
+    heard: AtomicU64,
 }
 
 /// A request is worked on for as long as this is there.
@@ -40,6 +42,7 @@ impl Pulse {
             flowing: AtomicBool::new(false),
             probe: AtomicBool::new(false),
             rested: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
         }
     }
 
@@ -50,6 +53,25 @@ impl Pulse {
     /// Whether the connection is only kept for further requests.
     pub(super) fn is_resting(&self) -> bool {
         !self.is_busy() && self.requests() > 0
+    }
+
+    /// Whether the connection has had no request, and no byte of one for `time`.
+    pub(super) fn is_silent_for(&self, time: Duration) -> bool {
+        let heard = self.began + Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        self.requests() == 0 && heard.elapsed() >= time
+    }
+
+    /// Notes that bytes came.
+    pub(super) fn note_bytes(&self) {
+        // Later on, the end of the last request counts.
+        if self.requests() == 0 {
+            self.heard.store(self.age(), Ordering::Relaxed);
+        }
+    }
+
+    /// Milliseconds since the connection began.
+    fn age(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether an answer is sent on while it comes, so that nothing can be put in between.
@@ -108,8 +130,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let rested = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.rested.store(rested, Ordering::Relaxed);
+        self.0.rested.store(self.0.age(), Ordering::Relaxed);
         self.0.busy.store(false, Ordering::Relaxed);
     }
 }

@@ -42,6 +42,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often it is told that connections cannot be accepted.
 const TELL_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long a connection may say nothing before its first request when descriptors run out.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Connections to the address of the metrics at the same time; more wait to be accepted.
 const METRICS_CONNECTIONS: usize = 16;
 
@@ -217,11 +220,27 @@ async fn welcome(
         tracing::debug!(%error, "a connection sends late");
     }
     let Some(tls) = tls else { return converse(face, visitor, stream, orders).await };
-    match time::timeout(face.limits().head_wait, tls.accept(stream)).await {
+    let pulse = Arc::clone(&visitor.pulse);
+    let encrypted = tokio::select! {
+        biased;
+        accepted = time::timeout(face.limits().head_wait, tls.accept(stream)) => accepted,
+        () = gives_way(&pulse, orders.clone()) => return,
+    };
+    match encrypted {
         Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), orders).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection did not get encrypted in time"),
     }
+}
+
+/// Waits until descriptors run out while the connection has said nothing for too long.
+async fn gives_way(pulse: &Pulse, mut orders: watch::Receiver<Order>) {
+    while orders.changed().await.is_ok() {
+        if *orders.borrow_and_update() == Order::MakeRoom && pulse.is_silent_for(SILENCE) {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 async fn converse(
@@ -251,6 +270,9 @@ async fn converse(
             result = connection.as_mut() => break result,
             _ = orders.changed() => {
                 let order = *orders.borrow_and_update();
+                if order == Order::MakeRoom && pulse.is_silent_for(SILENCE) {
+                    return;
+                }
                 if order == Order::Stop || pulse.is_resting() {
                     connection.as_mut().graceful_shutdown();
                     break connection.await;

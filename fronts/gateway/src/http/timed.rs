@@ -145,6 +145,9 @@ impl<S: Socket> AsyncRead for Timed<S> {
             this.heed();
             let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
             let got_some = !fresh.is_empty();
+            if got_some {
+                this.pulse.note_bytes();
+            }
             this.scan.scan(fresh);
             // In the middle of an answer that flows nothing can be sent to find out, and clients
             // that close their side alone do it before.
