@@ -24,7 +24,7 @@ pub(super) async fn answer(
     accepts: Accepts,
     session: Held,
 ) -> Response<Body> {
-    let Post { face, head, pulse } = post;
+    let Post { face, head, state } = post;
     let messages = match messages(text, Some(session.client().revision())) {
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
@@ -58,7 +58,7 @@ pub(super) async fn answer(
         let out = tokio::select! {
             biased;
             out = requests.next() => out,
-            () = pulse.probed() => {
+            () = state.probed() => {
                 let first = answers.into_iter().map(Out::Answer).collect();
                 let array = Form::JsonArray { has_some: false };
                 let form = if accepts.events() { Form::Events } else { array };

@@ -29,7 +29,11 @@ impl Outlet for Reader {
 }
 
 impl AsyncWrite for Reader {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -63,7 +67,8 @@ async fn a_client_that_closes_its_side_after_hours_is_checked_a_few_times_a_seco
         client.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
     tokio::time::sleep(Duration::from_hours(3)).await;
-    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__t","arguments":{}}}"#;
+    let call =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__t","arguments":{}}}"#;
     client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
     drop(client);
     served.await.unwrap().unwrap();

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What the requests of a connection tell its waits.
-pub(super) struct Pulse {
+/// Flags and times of one connection.
+pub(super) struct ConnectionState {
     began: Instant,
     /// Requests so far.
     requests: AtomicU32,
     /// Whether a request is worked on, or its answer sent.
     busy: AtomicBool,
     /// Whether its answer is sent on while it comes.
-    flowing: AtomicBool,
+    streaming: AtomicBool,
     /// Whether something is to be sent, to find out whether the client is still there.
     probe: AtomicBool,
     /// When the last answer was sent, in milliseconds since the connection began.
@@ -29,17 +29,17 @@ pub(super) struct Pulse {
 }
 
 /// A request is worked on for as long as this is there.
-pub(super) struct Busy(Arc<Pulse>);
+pub(super) struct Busy(Arc<ConnectionState>);
 
-// === impl Pulse ===
+// === impl ConnectionState ===
 
-impl Pulse {
+impl ConnectionState {
     pub(super) fn new() -> Self {
         Self {
             began: Instant::now(),
             requests: AtomicU32::new(0),
             busy: AtomicBool::new(false),
-            flowing: AtomicBool::new(false),
+            streaming: AtomicBool::new(false),
             probe: AtomicBool::new(false),
             rested: AtomicU64::new(0),
             heard: AtomicU64::new(0),
@@ -75,8 +75,8 @@ impl Pulse {
     }
 
     /// Whether an answer is sent on while it comes, so that nothing can be put in between.
-    pub(super) fn is_flowing(&self) -> bool {
-        self.is_busy() && self.flowing.load(Ordering::Relaxed)
+    pub(super) fn is_streaming(&self) -> bool {
+        self.is_busy() && self.streaming.load(Ordering::Relaxed)
     }
 
     /// Asks for something to be sent.
@@ -109,17 +109,17 @@ impl Pulse {
 
 impl Busy {
     /// Begins a request.
-    pub(super) fn new(pulse: &Arc<Pulse>) -> Self {
-        pulse.busy.store(true, Ordering::Relaxed);
-        pulse.flowing.store(false, Ordering::Relaxed);
-        pulse.probe.store(false, Ordering::Relaxed);
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(pulse))
+    pub(super) fn new(state: &Arc<ConnectionState>) -> Self {
+        state.busy.store(true, Ordering::Relaxed);
+        state.streaming.store(false, Ordering::Relaxed);
+        state.probe.store(false, Ordering::Relaxed);
+        state.requests.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
     }
 
     /// Notes that the answer is sent on while it comes.
-    pub(super) fn flows(&self) {
-        self.0.flowing.store(true, Ordering::Relaxed);
+    pub(super) fn set_streaming(&self) {
+        self.0.streaming.store(true, Ordering::Relaxed);
     }
 
     /// Whether something is to be sent, to find out whether the client is still there.
