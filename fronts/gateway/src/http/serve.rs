@@ -250,7 +250,7 @@ async fn wait_for_eviction(
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn converse(
