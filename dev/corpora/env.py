@@ -13,6 +13,9 @@ WINDOWS = set(
     " USERDOMAIN USERPROFILE WINDIR".split()
 )
 
+# The value that the project file sets.
+SET = "/nonexistent/project"
+
 
 def run(rows, binary, report):
     names = [row["name"] for row in rows]
@@ -52,8 +55,12 @@ def run(rows, binary, report):
     world.close()
 
 
-def environment(world, env, server):
-    code, out, err = world.run(["call", f"{server}__tool", "environ=1", "--json"], env=env)
+def call(server):
+    return ["call", f"{server}__tool", "environ=1", "--json"]
+
+
+def environment(world, env, server, cwd=None):
+    code, out, err = world.run(call(server), env=env, cwd=cwd)
     if code != 0:
         raise SystemExit(f"error: the server that reports its environment failed: {out!r} {err[-500:]!r}")
     answer = json.loads(out)
@@ -62,14 +69,30 @@ def environment(world, env, server):
 
 
 def project_environment(world, command, names):
-    """The environment that a project file gets for its server without an approval."""
+    """The names that a project file can set for its servers without an approval.
+
+    As a control, each server must start once the file is approved, unless its variable is refused
+    by name: a server that cannot start for another reason shows nothing.
+    """
     project = world.root / "project"
     (project / ".capstan").mkdir(parents=True)
     (project / ".git").mkdir()
-    declared = "".join(f"{toml(name)} = \"/nonexistent/project\"\n" for name in names)
-    (project / ".capstan" / "config.toml").write_text(f"[servers.project]\n{command}[servers.project.env]\n{declared}")
-    code, out, _ = world.run(["call", "project__tool", "environ=1", "--json"], cwd=project)
-    return out.decode("utf-8", "replace") if code == 0 else ""
+    servers = {f"project-{number}": name for number, name in enumerate(names)}
+    sections = [f"[servers.control]\n{command}"]
+    sections += [f"[servers.{server}]\n{command}env = {{ {toml(name)} = {toml(SET)} }}\n" for server, name in servers.items()]
+    (project / ".capstan" / "config.toml").write_text("".join(sections))
+    unapproved = {name for server, name in servers.items() if SET.encode() in world.run(call(server), cwd=project)[1]}
+    if world.run(call("control"), cwd=project)[0] == 0:
+        raise SystemExit("error: a server of the unapproved project file was started")
+    code, out, err = world.run(["trust", "--yes"], cwd=project)
+    if code != 0:
+        raise SystemExit(f"error: the project file could not be approved: {out!r} {err[-500:]!r}")
+    environment(world, world.env, "control", cwd=project)
+    for server, name in servers.items():
+        code, out, err = world.run(call(server), cwd=project)
+        if code != 0 and f"servers.{server}.env.{name}" not in out.decode("utf-8", "replace"):
+            raise SystemExit(f"error: `{server}` of the approved project file failed: {out!r} {err[-500:]!r}")
+    return unapproved
 
 
 def expectation(row):

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use capstan_testkit::World;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
@@ -157,11 +158,27 @@ fn the_metrics_can_have_an_address_of_their_own() {
 fn without_descriptors_idle_connections_make_room_and_the_log_stays_short() {
     const FEW: u64 = 64;
     const CLIENTS: usize = 200;
+    const SILENT: usize = 80;
     let world = World::new();
     let (mut gateway, address) = Gateway::listening(&world, "");
     let pid = Pid::from_raw(i32::try_from(gateway.child.id()).unwrap());
     let few = Rlimit { current: Some(FEW), maximum: Some(FEW) };
     prlimit(pid, Resource::Nofile, few).unwrap();
+    // These never send a byte, or no whole request.
+    let silent: Vec<TcpStream> = (0..SILENT)
+        .map(|number| {
+            let mut client = TcpStream::connect(&address).unwrap();
+            if number % 2 == 1 {
+                client.write_all(b"GET /health HT").unwrap();
+            }
+            client
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(http(&address, "GET /health HTTP/1.1", "").0, 200);
+    // Without a request a connection may wait for half a minute, when there is room.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    drop(silent);
     // Each of them keeps its connection.
     let clients: Vec<TcpStream> = (0..CLIENTS)
         .map(|_| {

@@ -189,18 +189,39 @@ impl Access {
         }
     }
 
-    /// The refusal of whatever a server has, where nothing of it can be within a caller's reach.
+    /// The refusal of every item of a server, if the caller's rules leave none of them allowed.
+    ///
+    /// A rule of the older form that allows anything to the caller counts as reaching every server.
     pub fn out_of_reach(&self, caller: &Caller, server: &ServerName) -> Option<Ruling> {
-        if self.default == Says::Allow {
+        let by_rule = |rule: &AccessRule| rule.says == Says::Allow && rule.binds(caller);
+        if self.rules.iter().any(by_rule) {
             return None;
         }
-        let by_rule = |rule: &AccessRule| rule.says == Says::Allow && rule.binds(caller);
-        let mut reached = self.rules.iter().any(by_rule);
-        self.each_grant(caller, server, &mut |placed| {
-            reached |= placed.grant.says == Says::Allow;
-            Some(()).filter(|()| reached)
+        let is_strict = self.strictness == Strictness::Strict;
+        let needs = [Effect::Read, Effect::Write, Effect::Unknown];
+        let mut allowed = needs
+            .map(|need| self.default == Says::Allow && !(is_strict && need == Effect::Unknown));
+        let mut denied = [false; 3];
+        let mut place = None;
+        self.each_grant(caller, server, &mut |placed| -> Option<()> {
+            let Placed { grant, place: at } = placed;
+            let marks = match grant.says {
+                Says::Allow => &mut allowed,
+                Says::Deny if grant.means_all() => {
+                    place.get_or_insert_with(|| at.clone());
+                    &mut denied
+                }
+                Says::Deny => return None,
+            };
+            for (need, mark) in needs.into_iter().zip(marks) {
+                *mark |= grant.covers(need, self.strictness);
+            }
+            None
         });
-        (!reached).then(|| Says::Deny.ruling("access.default".to_owned()))
+        let is_reached =
+            allowed.into_iter().zip(denied).any(|(allowed, denied)| allowed && !denied);
+        let place = || place.unwrap_or_else(|| "access.default".to_owned());
+        (!is_reached).then(|| Says::Deny.ruling(place()))
     }
 
     /// The first rule of the older form that speaks of a call. They speak of tools only.
@@ -310,6 +331,10 @@ impl Access {
 #[cfg(test)]
 #[path = "access_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "access_reach.rs"]
+mod reach;
 
 #[cfg(test)]
 #[path = "access_laws.rs"]

@@ -124,6 +124,19 @@ impl Grant {
             (None, Kind::Resource | Kind::Prompt) => self.tools.is_none(),
         }
     }
+
+    /// Whether it speaks of every tool, resource and prompt of its servers.
+    pub(crate) fn means_all(&self) -> bool {
+        let is_bare = self.tools.is_none();
+        has_star(self.tools.as_ref()).unwrap_or(true)
+            && has_star(self.resources.as_ref()).unwrap_or(is_bare)
+            && has_star(self.prompts.as_ref()).unwrap_or(is_bare)
+    }
+}
+
+/// Whether a list has a glob that matches every name.
+fn has_star(list: Option<&Vec<Glob>>) -> Option<bool> {
+    list.map(|globs| globs.iter().any(|glob| glob.as_str() == "*"))
 }
 
 /// Whether a glob means an item of a server that it need not name: by the bare name, or by a

@@ -212,7 +212,7 @@ impl Gateway {
         self.metrics_of(&|_| true)
     }
 
-    /// The same, with the servers only that access rules let this caller see.
+    /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
     pub fn metrics_for(&self, caller: &Caller) -> String {
         let hub = self.hub();
         self.metrics_of(&|server| hub.policy.out_of_reach(caller, server).is_none())

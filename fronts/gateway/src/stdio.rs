@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use capstan_model::Caller;
 use tokio::io::AsyncRead;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::Gateway;
 use crate::ending::LAST_WORDS;
@@ -34,8 +34,8 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// How long requests may go on whose client has closed its side and still reads.
 const CLOSED: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether such a client still reads.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a client that has closed its side is checked for whether it still reads.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
 /// while: when we are asked to, for `ending`; when the client has closed its side, as long as it
@@ -77,7 +77,9 @@ async fn carry(
     let mut stop = pin!(stop);
     let mut end: Option<End<'_>> = None;
     let (mut open, mut asked, mut gone) = (true, false, false);
-    let mut look = tokio::time::interval(LOOK);
+    let mut probe = tokio::time::interval(PROBE_INTERVAL);
+    // It is first polled when the client closes its side, which may be hours from now.
+    probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         while talk.takes()
             && let Some(line) = lines.buffered()
@@ -111,7 +113,7 @@ async fn carry(
                     end = Some(End::new(&gateway, CLOSED));
                 }
             },
-            _ = look.tick(), if !open && !gone => {
+            _ = probe.tick(), if !open && !gone => {
                 gone = !output.is_read();
                 if gone && !asked {
                     end = Some(End::new(&gateway, Duration::ZERO));

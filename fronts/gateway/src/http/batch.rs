@@ -9,7 +9,7 @@ use hyper::http::StatusCode;
 
 use super::body::{self, Body};
 use super::caller;
-use super::events::outs;
+use super::events::{Form, outs};
 use super::post::Post;
 use super::sessions::Held;
 use super::take::Accepts;
@@ -24,7 +24,7 @@ pub(super) async fn answer(
     accepts: Accepts,
     session: Held,
 ) -> Response<Body> {
-    let Post { face, head, pulse } = post;
+    let Post { face, head, state } = post;
     let messages = match messages(text, Some(session.client().revision())) {
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
@@ -58,9 +58,11 @@ pub(super) async fn answer(
         let out = tokio::select! {
             biased;
             out = requests.next() => out,
-            () = pulse.probed(), if accepts.events() => {
+            () = state.probed() => {
                 let first = answers.into_iter().map(Out::Answer).collect();
-                return face.begun(accepts, (first, requests.boxed()), Some(session));
+                let array = Form::JsonArray { has_some: false };
+                let form = if accepts.events() { Form::Events } else { array };
+                return face.begun(form, (first, requests.boxed()), Some(session));
             }
         };
         let Some(out) = out else { break };

@@ -13,8 +13,8 @@ use hyper::header::{
 };
 use hyper::http::StatusCode;
 
+use super::connection_state::Busy;
 use super::events::Events;
-use super::pulse::Busy;
 use super::sessions::Held;
 use crate::fault::{INTERNAL, SHUTTING_DOWN};
 use crate::{Answer, Cut, Delivering, Partly};
@@ -147,7 +147,7 @@ impl Body {
     /// Keeps the connection busy until the body is gone.
     pub(super) fn with(self, busy: Busy) -> Self {
         if matches!(self.kind, Kind::Coming(_)) {
-            busy.flows();
+            busy.set_streaming();
         }
         Self { busy: Some(busy), ..self }
     }

@@ -41,10 +41,15 @@ pub(super) struct Events {
 
 /// How a stream is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Events,
     /// The answer alone, for a client that takes no events. White space may come before it.
     Json,
+    /// The answers of a batch as one array, for a client that takes no events.
+    JsonArray {
+        /// Whether an answer was written.
+        has_some: bool,
+    },
 }
 
 /// Where events come from.
@@ -84,13 +89,9 @@ impl Events {
         Self { session, ..self }
     }
 
-    /// Writes the answer alone, as JSON.
-    pub(super) fn into_json(self) -> Self {
-        let mut json = Self { form: Form::Json, ..self };
-        for piece in &mut json.ready {
-            *piece = Form::Json.beat();
-        }
-        json
+    /// Sets how the stream is written, before anything is.
+    pub(super) fn written_as(self, form: Form) -> Self {
+        Self { form, ..self }
     }
 
     /// Sends something at once, to find out whether the client is still there.
@@ -130,7 +131,7 @@ impl Events {
             };
             match next {
                 Poll::Ready(Some(event)) => self.ready.extend(event),
-                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(None) => return Poll::Ready(self.form.end()),
                 Poll::Pending => {
                     let beat = self.beat.poll_tick(cx);
                     return beat.map(|_| Some(self.beat()));
@@ -146,15 +147,29 @@ impl Form {
     fn beat(self) -> Bytes {
         Bytes::from_static(match self {
             Self::Events => BEAT,
-            Self::Json => b" ",
+            Self::Json | Self::JsonArray { .. } => b" ",
         })
     }
 
-    fn pieces(self, out: Out, session: Option<&Held>) -> Vec<Bytes> {
+    /// The last bytes of a stream; `None` when they are written, or when there are none.
+    fn end(&mut self) -> Option<Bytes> {
+        let Self::JsonArray { has_some } = *self else { return None };
+        *self = Self::Json;
+        Some(Bytes::from_static(if has_some { b"]" } else { b"[]" }))
+    }
+
+    fn pieces(&mut self, out: Out, session: Option<&Held>) -> Vec<Bytes> {
         match (self, out) {
             (Self::Events, out) => pieces(out, None),
             (Self::Json, Out::Answer(answer)) => answer.pieces().into(),
-            (Self::Json, Out::Message(message)) => {
+            (Self::JsonArray { has_some }, Out::Answer(answer)) => {
+                let separator = if std::mem::replace(has_some, true) { "," } else { "[" };
+                [Bytes::from_static(separator.as_bytes())]
+                    .into_iter()
+                    .chain(answer.pieces())
+                    .collect()
+            }
+            (Self::Json | Self::JsonArray { .. }, Out::Message(message)) => {
                 if let Some(session) = session {
                     session.client().unheard(&message);
                 }

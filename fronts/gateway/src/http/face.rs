@@ -12,12 +12,12 @@ use hyper::{Request, Response};
 use tokio::net::TcpListener;
 
 use super::body::{self, Body};
+use super::connection_state::ConnectionState;
 use super::cors;
-use super::events::{Events, Source};
+use super::events::{Events, Form, Source};
 use super::guard::Guard;
 use super::older::{self, OlderClients};
 use super::post::{self, Post};
-use super::pulse::Pulse;
 use super::repeats::Repeats;
 use super::resume::{EventId, Full, Kind, Tracks};
 use super::sessions::{Held, Key, Sessions};
@@ -43,16 +43,16 @@ pub(super) struct Face {
 #[derive(Clone)]
 pub(super) struct Visitor {
     pub(super) caller: Arc<Caller>,
-    pub(super) door: Door,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) listener: Listener,
+    pub(super) state: Arc<ConnectionState>,
 }
 
-/// The address by which a connection came in.
+/// The listening address that accepted a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
-    /// That of the clients.
+pub(super) enum Listener {
+    /// The address for MCP clients.
     Clients,
-    /// That of the metrics alone.
+    /// The address for metrics only.
     Metrics,
 }
 
@@ -117,9 +117,9 @@ impl Face {
         visitor: Visitor,
     ) -> Response<Body> {
         let (head, incoming) = request.into_parts();
-        let guard = match (visitor.door, &self.metrics_guard) {
-            (Door::Metrics, Some(guard)) => guard,
-            (Door::Metrics, None) | (Door::Clients, _) => &self.guard,
+        let guard = match (visitor.listener, &self.metrics_guard) {
+            (Listener::Metrics, Some(guard)) => guard,
+            (Listener::Metrics, None) | (Listener::Clients, _) => &self.guard,
         };
         if let Err(repeated) = single::check(&head.headers) {
             return repeated.response(&head.headers);
@@ -127,7 +127,7 @@ impl Face {
         if let Err(foreign) = guard.check(&head) {
             return body::refusal(foreign.status(), foreign);
         }
-        if visitor.door == Door::Metrics {
+        if visitor.listener == Listener::Metrics {
             return self.metrics_page(&head);
         }
         let Some(origin) = guard.named_origin(&head) else {
@@ -154,7 +154,7 @@ impl Face {
             }
             Some(route) => route,
         };
-        let Visitor { caller, pulse, .. } = visitor;
+        let Visitor { caller, state, .. } = visitor;
         if let Route::Mcp(View::One(server)) | Route::Sse(View::One(server)) = &route
             && !self.gateway.shows(server, &caller)
         {
@@ -167,7 +167,7 @@ impl Face {
         match route {
             Route::Mcp(view) => match head.method {
                 Method::POST => {
-                    let post = Post { face: self, head: &head, pulse: &pulse };
+                    let post = Post { face: self, head: &head, state: &state };
                     post::post(post, incoming, (caller, view)).await
                 }
                 _ if post::says_modern(&head.headers) => body::wrong_method("POST"),
@@ -257,13 +257,14 @@ impl Face {
     /// as nothing was said on it, a client that is gone cancels its request.
     pub(super) fn begun(
         &self,
-        accepts: Accepts,
+        form: Form,
         (first, rest): (Vec<Out>, BoxStream<'static, Out>),
         session: Option<Held>,
     ) -> Response<Body> {
         let source = Source::Request(stream::iter(first).chain(rest).boxed());
-        let events = Events::new(source, self.limits.keep_alive).of(session).probing();
-        if accepts.events() { body::events(events) } else { body::late(events.into_json()) }
+        let events = Events::new(source, self.limits.keep_alive).written_as(form);
+        let events = events.of(session).probing();
+        if form == Form::Events { body::events(events) } else { body::late(events) }
     }
 
     fn events(&self, source: Source) -> Response<Body> {

@@ -158,8 +158,12 @@ fn number(port: &str) -> Option<u16> {
 }
 
 fn address(name: &str) -> Option<IpAddr> {
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    bare.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+    // Brackets hold an IPv6 address, and only brackets do.
+    let address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(inside) => IpAddr::V6(inside.parse().ok()?),
+        None => IpAddr::V4(name.parse().ok()?),
+    };
+    Some(address.to_canonical())
 }
 
 fn is_loopback(name: &str) -> bool {
@@ -219,6 +223,10 @@ mod tests {
             "[::2]",
             "foo.localhost",
             "xn--lcalhost-n8a",
+            "[127.0.0.1]",
+            "[127.0.0.1]:8080",
+            "[localhost]",
+            "[[::1]]",
         ] {
             check(loopback, &[("host", host)], Err(Foreign::Host));
         }

@@ -1,10 +1,10 @@
 //! The HTTP face: Streamable HTTP, the older HTTP with server-sent events, and three pages for
 //! whoever looks after the gateway.
 //!
-//! Read in this order: `serve` accepts connections, `timed` cuts those that stand still by their `pulse`, `head_scan`
-//! refuses ambiguous heads, `face`
-//! hands each request to its route, `single` refuses headers that are given twice, `guard` refuses requests from
-//! elsewhere and `cors` tells browsers whom it lets in, `take` reads what came,
+//! Read in this order: `serve` accepts connections, `timed` cuts those that stand still by their
+//! `connection_state`, `head_scan` refuses ambiguous heads, `face` hands each request to its route,
+//! `single` refuses headers that are given twice, `guard` refuses requests from elsewhere and `cors`
+//! tells browsers whom it lets in, `take` reads what came,
 //! `post` is Streamable HTTP with `mirror` and `repeats` for the headers of a modern request, `trace`
 //! for those of a trace and `batch` for several messages at once, `older` is HTTP+SSE, `sessions`
 //! keeps the clients with a handshake, `body` and `events` are what goes back, `resume` keeps streams that
@@ -12,7 +12,7 @@
 
 mod serve;
 mod timed;
-mod pulse;
+mod connection_state;
 mod head_scan;
 mod face;
 mod guard;

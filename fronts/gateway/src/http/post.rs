@@ -17,10 +17,10 @@ use hyper::http::request::Parts;
 use super::batch;
 use super::body::{self, Body};
 use super::caller;
-use super::events::outs;
+use super::connection_state::ConnectionState;
+use super::events::{Form, outs};
 use super::face::Face;
 use super::mirror::{self, Said};
-use super::pulse::Pulse;
 use super::sessions::{Held, Key};
 use super::take::{self, Accepts, SESSION, VERSION};
 use super::trace;
@@ -33,7 +33,7 @@ use crate::{Answer, Exchange, Next, Out, Revision, View};
 pub(super) struct Post<'a> {
     pub(super) face: &'a Face,
     pub(super) head: &'a Parts,
-    pub(super) pulse: &'a Pulse,
+    pub(super) state: &'a ConnectionState,
 }
 
 /// A request, taken apart.
@@ -298,8 +298,9 @@ async fn answer(
         let next = tokio::select! {
             biased;
             next = exchange.next_coming() => next,
-            () = post.pulse.probed() => {
-                return post.face.begun(accepts, (Vec::new(), outs(exchange)), session);
+            () = post.state.probed() => {
+                let form = if accepts.events() { Form::Events } else { Form::Json };
+                return post.face.begun(form, (Vec::new(), outs(exchange)), session);
             }
         };
         let next = match next {

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::{self, Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
-use super::face::{Door, Face, Visitor};
-use super::pulse::{Busy, Pulse};
+use super::connection_state::{Busy, ConnectionState};
+use super::face::{Face, Listener, Visitor};
 use super::timed::{Socket, Timed};
 use super::{Bound, HttpLimits};
 use crate::Gateway;
@@ -39,8 +39,11 @@ const BUFFER: usize = 64 * 1024;
 /// How long to wait when no connection can be accepted, which is when there are no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often it is told that connections cannot be accepted.
-const TELL_PAUSE: Duration = Duration::from_secs(5);
+/// How often the log warns that connections cannot be accepted.
+const WARN_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a connection may say nothing before its first request when descriptors run out.
+const FIRST_BYTE_GRACE: Duration = Duration::from_secs(1);
 
 /// Connections to the address of the metrics at the same time; more wait to be accepted.
 const METRICS_CONNECTIONS: usize = 16;
@@ -48,20 +51,20 @@ const METRICS_CONNECTIONS: usize = 16;
 /// How often old sessions are looked for, in the time that one may be idle.
 pub(super) const SWEEPS: u32 = 8;
 
-/// An address, with all that its connections share.
-struct Entrance {
+/// Accepts the connections of one address, and has all that they share.
+struct AcceptLoop {
     face: Arc<Face>,
     tls: Option<TlsAcceptor>,
-    door: Door,
-    orders: watch::Sender<Order>,
-    /// Connections that could not be accepted, and when that was told.
+    listener: Listener,
+    commands: watch::Sender<ConnectionCommand>,
+    /// Connections that could not be accepted since the last warning, and its time.
     failed: u64,
     told: Option<Instant>,
 }
 
-/// What all connections are told.
+/// A command to all connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ConnectionCommand {
     /// Close if no request is under way: there are no more descriptors for others.
     MakeRoom,
     /// Close once the request under way is answered.
@@ -77,9 +80,10 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     let face = Arc::new(Face::new(Arc::clone(&gateway), (address, metrics.as_ref()), &settings));
     let mut aside = JoinSet::new();
     if let Some((listener, _)) = metrics {
-        aside.spawn(serve_metrics(Entrance::new(&face, tls.clone(), Door::Metrics), listener));
+        aside
+            .spawn(serve_metrics(AcceptLoop::new(&face, tls.clone(), Listener::Metrics), listener));
     }
-    let mut entrance = Entrance::new(&face, tls, Door::Clients);
+    let mut accept_loop = AcceptLoop::new(&face, tls, Listener::Clients);
     let mut connections = JoinSet::new();
     let mut sweep = time::interval(limits.idle_session / SWEEPS);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -91,7 +95,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
             biased;
             () = &mut stop => break,
             accepted = listener.accept(), if connections.len() < limits.connections => {
-                entrance.take(accepted, &mut connections).await;
+                accept_loop.take(accepted, &mut connections).await;
             }
             Some(_) = connections.join_next() => {}
             _ = sweep.tick() => face.sweep(),
@@ -100,8 +104,8 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
     }
     // Streams on which things are only told would never end by themselves.
     face.end_streams();
-    entrance.orders.send_replace(Order::Stop);
-    drain((&gateway, &limits), &listener, &mut entrance, &mut connections).await;
+    accept_loop.commands.send_replace(ConnectionCommand::Stop);
+    drain((&gateway, &limits), &listener, &mut accept_loop, &mut connections).await;
     drop(listener);
     let told = async { while connections.join_next().await.is_some() {} };
     if time::timeout(LAST_WORDS, told).await.is_err() {
@@ -115,7 +119,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
 async fn drain(
     (gateway, limits): (&Gateway, &HttpLimits),
     listener: &TcpListener,
-    entrance: &mut Entrance,
+    accept_loop: &mut AcceptLoop,
     connections: &mut JoinSet<()>,
 ) {
     let mut drained = pin!(gateway.drain());
@@ -126,16 +130,16 @@ async fn drain(
             biased;
             () = &mut drained, if !is_drained => {
                 is_drained = true;
-                entrance.orders.send_replace(Order::Stop);
+                accept_loop.commands.send_replace(ConnectionCommand::Stop);
             }
             () = &mut late => {
                 gateway.give_up();
-                entrance.orders.send_replace(Order::Stop);
+                accept_loop.commands.send_replace(ConnectionCommand::Stop);
                 break;
             }
             // Whoever waits for a call may have to answer a question of its server.
             accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
-                entrance.take(accepted, connections).await;
+                accept_loop.take(accepted, connections).await;
             }
             ended = connections.join_next(), if is_drained || !connections.is_empty() => {
                 if is_drained && ended.is_none() {
@@ -147,25 +151,25 @@ async fn drain(
 }
 
 /// Serves the metrics for as long as the gateway runs.
-async fn serve_metrics(mut entrance: Entrance, listener: TcpListener) {
+async fn serve_metrics(mut accept_loop: AcceptLoop, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             accepted = listener.accept(), if connections.len() < METRICS_CONNECTIONS => {
-                entrance.take(accepted, &mut connections).await;
+                accept_loop.take(accepted, &mut connections).await;
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-// === impl Entrance ===
+// === impl AcceptLoop ===
 
-impl Entrance {
-    fn new(face: &Arc<Face>, tls: Option<TlsAcceptor>, door: Door) -> Self {
-        let orders = watch::Sender::new(Order::MakeRoom);
-        Self { face: Arc::clone(face), tls, door, orders, failed: 0, told: None }
+impl AcceptLoop {
+    fn new(face: &Arc<Face>, tls: Option<TlsAcceptor>, listener: Listener) -> Self {
+        let commands = watch::Sender::new(ConnectionCommand::MakeRoom);
+        Self { face: Arc::clone(face), tls, listener, commands, failed: 0, told: None }
     }
 
     /// Takes a connection in.
@@ -177,10 +181,14 @@ impl Entrance {
         match accepted {
             Ok((stream, from)) => {
                 let caller = Arc::new(Caller::stranger(Some(from.ip())));
-                let visitor = Visitor { caller, door: self.door, pulse: Arc::new(Pulse::new()) };
+                let visitor = Visitor {
+                    caller,
+                    listener: self.listener,
+                    state: Arc::new(ConnectionState::new()),
+                };
                 let face = Arc::clone(&self.face);
-                let orders = self.orders.subscribe();
-                connections.spawn(welcome(face, visitor, (stream, self.tls.clone()), orders));
+                let commands = self.commands.subscribe();
+                connections.spawn(welcome(face, visitor, (stream, self.tls.clone()), commands));
             }
             Err(error) => self.make_room(&error).await,
         }
@@ -189,7 +197,7 @@ impl Entrance {
     /// Has idle connections closed, and waits a moment for their descriptors.
     async fn make_room(&mut self, error: &io::Error) {
         self.failed += 1;
-        if self.told.is_none_or(|told| told.elapsed() >= TELL_PAUSE) {
+        if self.told.is_none_or(|told| told.elapsed() >= WARN_INTERVAL) {
             let failed = self.failed;
             tracing::warn!(
                 %error, failed,
@@ -197,10 +205,10 @@ impl Entrance {
             );
             (self.failed, self.told) = (0, Some(Instant::now()));
         }
-        // Once connections are told to stop, no other order may take the place of that.
-        let has_stopped = *self.orders.borrow() == Order::Stop;
+        // `Stop` is final: no other command replaces it.
+        let has_stopped = *self.commands.borrow() == ConnectionCommand::Stop;
         if !has_stopped {
-            self.orders.send_replace(Order::MakeRoom);
+            self.commands.send_replace(ConnectionCommand::MakeRoom);
         }
         time::sleep(ACCEPT_PAUSE).await;
     }
@@ -211,30 +219,51 @@ async fn welcome(
     face: Arc<Face>,
     visitor: Visitor,
     (stream, tls): (TcpStream, Option<TlsAcceptor>),
-    orders: watch::Receiver<Order>,
+    commands: watch::Receiver<ConnectionCommand>,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection sends late");
     }
-    let Some(tls) = tls else { return converse(face, visitor, stream, orders).await };
-    match time::timeout(face.limits().head_wait, tls.accept(stream)).await {
-        Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), orders).await,
+    let Some(tls) = tls else { return converse(face, visitor, stream, commands).await };
+    let state = Arc::clone(&visitor.state);
+    let encrypted = tokio::select! {
+        biased;
+        accepted = time::timeout(face.limits().head_wait, tls.accept(stream)) => accepted,
+        () = wait_for_eviction(&state, commands.clone()) => return,
+    };
+    match encrypted {
+        Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), commands).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection did not get encrypted in time"),
     }
+}
+
+/// Waits until descriptors run out while the connection has said nothing for too long.
+async fn wait_for_eviction(
+    state: &ConnectionState,
+    mut commands: watch::Receiver<ConnectionCommand>,
+) {
+    while commands.changed().await.is_ok() {
+        if *commands.borrow_and_update() == ConnectionCommand::MakeRoom
+            && state.is_silent_for(FIRST_BYTE_GRACE)
+        {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 async fn converse(
     face: Arc<Face>,
     visitor: Visitor,
     stream: impl Socket,
-    mut orders: watch::Receiver<Order>,
+    mut commands: watch::Receiver<ConnectionCommand>,
 ) {
-    let pulse = Arc::clone(&visitor.pulse);
-    let io = TokioIo::new(Timed::new(stream, Arc::clone(&pulse), face.limits()));
+    let state = Arc::clone(&visitor.state);
+    let io = TokioIo::new(Timed::new(stream, Arc::clone(&state), face.limits()));
     let service = service_fn(|request: Request<Incoming>| {
         // At once, and not when the future is first polled: from here on the head is read.
-        let busy = Busy::new(&pulse);
+        let busy = Busy::new(&state);
         let (face, visitor) = (Arc::clone(&face), visitor.clone());
         async move {
             Ok::<_, Infallible>(face.answer(request, visitor).await.map(|body| body.with(busy)))
@@ -249,9 +278,12 @@ async fn converse(
         tokio::select! {
             biased;
             result = connection.as_mut() => break result,
-            _ = orders.changed() => {
-                let order = *orders.borrow_and_update();
-                if order == Order::Stop || pulse.is_resting() {
+            _ = commands.changed() => {
+                let command = *commands.borrow_and_update();
+                if command == ConnectionCommand::MakeRoom && state.is_silent_for(FIRST_BYTE_GRACE) {
+                    return;
+                }
+                if command == ConnectionCommand::Stop || state.is_resting() {
                     connection.as_mut().graceful_shutdown();
                     break connection.await;
                 }

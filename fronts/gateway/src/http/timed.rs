@@ -16,14 +16,14 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
 
 use super::HttpLimits;
+use super::connection_state::ConnectionState;
 use super::head_scan::HeadScan;
-use super::pulse::Pulse;
 
-/// How often the connection of a client that has closed its side is looked at.
+/// How often the connection of a client that has closed its side is probed.
 ///
 /// Such a client may have closed the whole connection. Both look alike until something is sent, so
 /// that after this time the answer begins, if only with white space.
-const LOOK: Duration = Duration::from_millis(250);
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A stream that knows its socket.
 pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin {
@@ -35,7 +35,7 @@ pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin {
 pub(super) struct Timed<S> {
     stream: S,
     scan: HeadScan,
-    pulse: Arc<Pulse>,
+    state: Arc<ConnectionState>,
     limits: HttpLimits,
     /// When to look after a client that has closed its side; `None` while it may send more.
     closed: Option<Instant>,
@@ -56,11 +56,11 @@ struct Alarm(Option<Pin<Box<Sleep>>>);
 // === impl Timed ===
 
 impl<S> Timed<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>, limits: &HttpLimits) -> Self {
+    pub(super) fn new(stream: S, state: Arc<ConnectionState>, limits: &HttpLimits) -> Self {
         Self {
             stream,
             scan: HeadScan::new(),
-            pulse,
+            state,
             limits: *limits,
             closed: None,
             // Whoever connects has something to say.
@@ -74,23 +74,23 @@ impl<S> Timed<S> {
 
     /// Whether the other side has kept us waiting too long for a request.
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.heed();
+        self.note_request();
         let idle = self.limits.idle_connection;
         match self.head {
             // Nobody reads again just because an answer was sent, so that the alarm must be set
             // before.
-            None if self.pulse.is_busy() => {
+            None if self.state.is_busy() => {
                 self.quiet.keep(idle, cx);
                 Poll::Pending
             }
-            None => self.quiet.poll(self.pulse.rested() + idle, cx),
+            None => self.quiet.poll(self.state.rested() + idle, cx),
             Some(since) => self.quiet.poll(since + self.limits.head_wait, cx),
         }
     }
 
     /// A request that was taken had a whole head.
-    fn heed(&mut self) {
-        let requests = self.pulse.requests();
+    fn note_request(&mut self) {
+        let requests = self.state.requests();
         if requests != self.requests {
             self.requests = requests;
             self.head = None;
@@ -116,15 +116,15 @@ impl<S> Timed<S> {
 impl<S: Socket> Timed<S> {
     /// Waits for the answer to a client that has closed its side, as long as it may be there.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is not whole will never be; what is answered needs nobody to wait.
+        // After the end an incomplete request stays incomplete, and an answered one needs no wait.
         let is_whole = self.scan.is_between_requests();
-        while let Some(look) = self.closed.filter(|_| is_whole && self.pulse.is_busy()) {
+        while let Some(look) = self.closed.filter(|_| is_whole && self.state.is_busy()) {
             if let Some(error) = self.stream.broken() {
                 return Poll::Ready(Err(error));
             }
             ready!(self.quiet.poll(look, cx));
-            self.pulse.probe();
-            self.closed = Some(Instant::now() + LOOK);
+            self.state.probe();
+            self.closed = Some(Instant::now() + PROBE_INTERVAL);
         }
         Poll::Ready(Ok(()))
     }
@@ -142,18 +142,21 @@ impl<S: Socket> AsyncRead for Timed<S> {
         }
         let before = buffer.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
-            this.heed();
+            this.note_request();
             let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
             let got_some = !fresh.is_empty();
+            if got_some {
+                this.state.note_bytes();
+            }
             this.scan.scan(fresh);
-            // In the middle of an answer that flows nothing can be sent to find out, and clients
+            // A probe cannot be sent in the middle of a streamed answer, and clients
             // that close their side alone do it before.
-            let may_read = !this.pulse.is_flowing();
+            let may_read = !this.state.is_streaming();
             if !got_some && read.is_ok() && buffer.remaining() > 0 && may_read {
-                this.closed = Some(Instant::now() + LOOK);
+                this.closed = Some(Instant::now() + PROBE_INTERVAL);
                 return this.poll_closed(cx);
             }
-            if got_some && this.head.is_none() && !this.pulse.is_busy() {
+            if got_some && this.head.is_none() && !this.state.is_busy() {
                 this.head = Some(Instant::now());
             }
             return Poll::Ready(read);

@@ -155,7 +155,7 @@ impl Outlet for Output {
     fn is_read(&self) -> bool {
         let stdout = rustix::stdio::stdout();
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
-        // What cannot be asked after is written to.
+        // When the poll fails, the client counts as reading; the next write finds out.
         let asked = rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         let [stdout] = polled;
         asked.is_err() || !stdout.revents().intersects(PollFlags::ERR | PollFlags::HUP)

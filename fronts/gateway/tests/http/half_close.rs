@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use capstan_wire::Json;
+
 use crate::peer::{Ask, ask, post};
 use crate::world::{World, call, member};
 
@@ -113,6 +115,44 @@ async fn a_client_that_closes_or_resets_its_connection_cancels_its_call() {
     peer.resets();
     drop(peer);
     world.server.waits(0).await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_or_cancelled_like_a_single_call() {
+    let world = World::limited(|limits| limits.resume = Duration::from_millis(50)).await;
+    let id = world.session("2025-03-26").await;
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    let batch = format!("[{ping},{},{}]", call(1, "files__wait"), call(2, "files__wait"));
+    let batch = post("/mcp", &batch).with("Mcp-Session-Id", &id);
+    for accept in ["application/json, text/event-stream", "application/json"] {
+        for resets in [true, false] {
+            let mut peer = world.peer().await;
+            peer.send(&batch.clone().with("Accept", accept).text()).await;
+            world.server.waits(2).await;
+            if resets {
+                peer.resets();
+            }
+            drop(peer);
+            world.server.waits(0).await;
+        }
+    }
+    let mut peer = world.peer().await;
+    peer.send(&batch.with("Accept", "application/json").text()).await;
+    peer.half_close().await;
+    world.server.waits(2).await;
+    let head = peer.head().await;
+    assert_eq!((head.status, head.get("content-type")), (200, Some("application/json")));
+    world.server.go();
+    world.server.waits(1).await;
+    world.server.go();
+    let mut body = Vec::new();
+    while let Some(chunk) = peer.chunk().await {
+        body.extend(chunk);
+    }
+    let body = String::from_utf8(body).unwrap();
+    assert!(Json::parse(body.clone()).is_ok() && body.trim().starts_with('['), "{body}");
+    assert_eq!(body.matches(r#""jsonrpc""#).count(), 3, "{body}");
+    assert_eq!(body.matches("wait done").count(), 2, "{body}");
 }
 
 #[tokio::test]

@@ -1,9 +1,19 @@
 //! Who sees which servers in the metrics (Holes 8).
 
 use capstan_gateway::http::{HttpError, bind};
+use capstan_policy::AccessTable;
+use capstan_policy::access::{AccessTo, Grant, Says, Subject};
+use capstan_policy::glob::Glob;
 
-use crate::peer::{Peer, ask};
-use crate::world::{World, settings};
+use crate::peer::{Peer, ask, post};
+use crate::world::{World, initialize, settings};
+
+/// A grant for the server `files`, for all of its items or for one tool.
+fn grant(says: Says, access: AccessTo, tool: Option<&str>) -> Grant {
+    let tools = tool.map(|tool| vec![Glob::stars(tool)]);
+    let servers = vec![Glob::stars("files")];
+    Grant { servers, access, tools, resources: None, prompts: None, says }
+}
 
 #[tokio::test]
 async fn servers_out_of_reach_are_not_in_the_metrics() {
@@ -15,6 +25,48 @@ async fn servers_out_of_reach_are_not_in_the_metrics() {
     let seen = world.ask(&ask("GET", "/metrics")).await.body;
     assert!(!seen.contains("files") && !seen.contains("capstan_servers{"), "{seen}");
     assert!(seen.contains("capstan_calls_total{"), "{seen}");
+}
+
+#[tokio::test]
+async fn the_metrics_and_the_page_of_a_server_follow_the_grants_of_the_caller() {
+    use AccessTo::{All, Read, Write};
+    use Says::{Allow, Deny};
+    let deny = |access| grant(Deny, access, None);
+    let allow = |access| grant(Allow, access, None);
+    for (default, grants, is_shown) in [
+        (Allow, vec![deny(All)], false),
+        (Allow, vec![deny(Read), deny(Write)], false),
+        (Allow, vec![allow(All), deny(All)], false),
+        (Deny, vec![deny(Read)], false),
+        (Deny, vec![allow(All), deny(All)], false),
+        (Deny, vec![], false),
+        (Allow, vec![], true),
+        (Allow, vec![deny(Write)], true),
+        (Allow, vec![grant(Deny, All, Some("say"))], true),
+        (Deny, vec![allow(Read)], true),
+        (Deny, vec![grant(Allow, Read, Some("say"))], true),
+    ] {
+        // The same by a role and by a grant to the subject.
+        for by_role in [true, false] {
+            let words = format!("{default:?} {grants:?} by role: {by_role}");
+            let mut table = AccessTable { default, ..AccessTable::default() };
+            let mut subject = Subject::default();
+            if by_role {
+                table.roles.push(("guest".to_owned(), grants.clone()));
+                subject.roles.push("guest".to_owned());
+            } else {
+                subject.extra.clone_from(&grants);
+            }
+            table.subjects.push(("anonymous".to_owned(), subject));
+            let world = World::with_access(settings(), table).await;
+            let seen = world.ask(&ask("GET", "/metrics")).await.body;
+            assert_eq!(seen.contains(r#"server="files""#), is_shown, "{words}: {seen}");
+            assert_eq!(seen.contains("files"), is_shown, "{words}: {seen}");
+            let hello = post("/servers/files/mcp", &initialize("2025-11-25"));
+            let status = world.ask(&hello).await.head.status;
+            assert_eq!(status, if is_shown { 200 } else { 404 }, "{words}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -124,6 +124,11 @@ impl World {
     /// One whose server is out of everybody's reach.
     pub(crate) async fn hidden(settings: HttpSettings) -> Self {
         let table = AccessTable { default: Says::Deny, ..AccessTable::default() };
+        Self::with_access(settings, table).await
+    }
+
+    /// One whose callers are bound by these access rules.
+    pub(crate) async fn with_access(settings: HttpSettings, table: AccessTable) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let access = Access::new(table, [(&name, name.as_str())]);
         Self::ruled(settings, None, vec![access]).await

@@ -13,3 +13,4 @@ mod renew;
 mod questions;
 mod tasks;
 mod follow;
+mod stdio_end;

@@ -11,35 +11,38 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What the requests of a connection tell its waits.
-pub(super) struct Pulse {
+/// Flags and times of one connection.
+pub(super) struct ConnectionState {
     began: Instant,
     /// Requests so far.
     requests: AtomicU32,
     /// Whether a request is worked on, or its answer sent.
     busy: AtomicBool,
     /// Whether its answer is sent on while it comes.
-    flowing: AtomicBool,
+    streaming: AtomicBool,
     /// Whether something is to be sent, to find out whether the client is still there.
     probe: AtomicBool,
     /// When the last answer was sent, in milliseconds since the connection began.
     rested: AtomicU64,
+    /// When bytes last came before the first request, in milliseconds since the connection began.
+    heard: AtomicU64,
 }
 
 /// A request is worked on for as long as this is there.
-pub(super) struct Busy(Arc<Pulse>);
+pub(super) struct Busy(Arc<ConnectionState>);
 
-// === impl Pulse ===
+// === impl ConnectionState ===
 
-impl Pulse {
+impl ConnectionState {
     pub(super) fn new() -> Self {
         Self {
             began: Instant::now(),
             requests: AtomicU32::new(0),
             busy: AtomicBool::new(false),
-            flowing: AtomicBool::new(false),
+            streaming: AtomicBool::new(false),
             probe: AtomicBool::new(false),
             rested: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
         }
     }
 
@@ -52,9 +55,28 @@ impl Pulse {
         !self.is_busy() && self.requests() > 0
     }
 
+    /// Whether the connection has had no request, and no byte of one for `time`.
+    pub(super) fn is_silent_for(&self, time: Duration) -> bool {
+        let heard = self.began + Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        self.requests() == 0 && heard.elapsed() >= time
+    }
+
+    /// Notes that bytes came.
+    pub(super) fn note_bytes(&self) {
+        // Later on, the end of the last request counts.
+        if self.requests() == 0 {
+            self.heard.store(self.age(), Ordering::Relaxed);
+        }
+    }
+
+    /// Milliseconds since the connection began.
+    fn age(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Whether an answer is sent on while it comes, so that nothing can be put in between.
-    pub(super) fn is_flowing(&self) -> bool {
-        self.is_busy() && self.flowing.load(Ordering::Relaxed)
+    pub(super) fn is_streaming(&self) -> bool {
+        self.is_busy() && self.streaming.load(Ordering::Relaxed)
     }
 
     /// Asks for something to be sent.
@@ -87,17 +109,17 @@ impl Pulse {
 
 impl Busy {
     /// Begins a request.
-    pub(super) fn new(pulse: &Arc<Pulse>) -> Self {
-        pulse.busy.store(true, Ordering::Relaxed);
-        pulse.flowing.store(false, Ordering::Relaxed);
-        pulse.probe.store(false, Ordering::Relaxed);
-        pulse.requests.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(pulse))
+    pub(super) fn new(state: &Arc<ConnectionState>) -> Self {
+        state.busy.store(true, Ordering::Relaxed);
+        state.streaming.store(false, Ordering::Relaxed);
+        state.probe.store(false, Ordering::Relaxed);
+        state.requests.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
     }
 
     /// Notes that the answer is sent on while it comes.
-    pub(super) fn flows(&self) {
-        self.0.flowing.store(true, Ordering::Relaxed);
+    pub(super) fn set_streaming(&self) {
+        self.0.streaming.store(true, Ordering::Relaxed);
     }
 
     /// Whether something is to be sent, to find out whether the client is still there.
@@ -108,8 +130,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let rested = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.rested.store(rested, Ordering::Relaxed);
+        self.0.rested.store(self.0.age(), Ordering::Relaxed);
         self.0.busy.store(false, Ordering::Relaxed);
     }
 }
