@@ -4,6 +4,7 @@
 //! to run (dates, ids of sessions, folders) are replaced.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(clippy::indexing_slicing, reason = "clippy exempts test functions, not their helpers")]
 
 #[expect(dead_code, reason = "it is shared, and not every test needs all of it")]
 #[path = "../serve/stage.rs"]
