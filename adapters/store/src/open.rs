@@ -38,6 +38,7 @@ const CACHE: u32 = 256;
 pub(crate) const EVERY: &str = "*";
 
 /// An open database.
+#[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) pool: SqlitePool,
     pub(crate) file: FileId,

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capstan_hub::ports::{PinStore, Store, UsageLog};
 use capstan_store::Database;
@@ -230,6 +231,33 @@ async fn of_many_that_find_the_damage_at_once_one_keeps_the_file_aside() {
         assert_eq!(task.await.unwrap(), ["s", "t"]);
     }
     assert_eq!(Database::at(&path).check().await.unwrap().len(), 1);
+}
+
+/// Statements that wait for the connection to the old file fail after the new one is open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_late_error_from_the_damaged_file_leaves_the_new_one_alone() {
+    let (_folder, path) = filled().await;
+    let store = Arc::new(Database::at(&path));
+    assert_eq!(store.sums().await.unwrap().len(), 2);
+    let len = fs::metadata(&path).unwrap().len();
+    overwrite(&path, 8192, usize::try_from(len).unwrap() - 8192);
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let whose = owner(["s", "t"][number % 2], "1");
+                let found = store.pins(&whose).await.unwrap().unwrap();
+                assert!(found.is_lost && found.pins.is_empty());
+                store.grant(&grant(&number.to_string())).await.unwrap();
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(store.check().await.unwrap().len(), 1);
+    assert_eq!(store.list(now(), 100).await.unwrap().len(), 64);
+    assert_eq!(lost(&store).await, ["s", "t"]);
 }
 
 #[tokio::test]
