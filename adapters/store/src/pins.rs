@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, Transaction};
 
 use crate::Database;
-use crate::open::{EVERY, FileId, Opened, Opening};
+use crate::open::{EVERY, FileId, OpenError, Opened, Opening};
 
 /// Lists that are looked up at the most; those of servers that were seen last.
 const MAX_SUMS: i64 = 10_000;
@@ -105,6 +105,19 @@ impl Database {
         }
     }
 
+    /// Ends that every server is taken for lost.
+    async fn lose_only(&self, lost: &[PinOwner]) -> Result<bool, StoreError> {
+        let Opened { pool, file } = self.pool().await?;
+        let owner = |whose: &PinOwner| (whose.server.to_string(), whose.identity.clone());
+        let lost = lost.iter().map(owner).collect();
+        let ended = Opening::new(&self.path, None).lose_only(&pool, &lost).await;
+        let what = "does not end that every server is lost";
+        ended.map_err(|error| match error {
+            OpenError::Database(cause) => self.failed(file, what, cause),
+            error => self.error(what, error),
+        })
+    }
+
     /// Keeps definitions in the place of others.
     async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
         let (mut transaction, file) = self.write().await?;
@@ -171,6 +184,10 @@ impl PinStore for Database {
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.again(move || self.keep_pins(whose, pins)))
+    }
+
+    fn end_loss<'a>(&'a self, lost: &'a [PinOwner]) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.again(move || self.lose_only(lost)))
     }
 }
 
