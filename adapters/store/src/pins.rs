@@ -114,7 +114,9 @@ impl Database {
         let what = "does not end that every server is lost";
         ended.map_err(|error| match error {
             OpenError::Database(cause) => self.failed(file, what, cause),
-            error => self.error(what, error),
+            OpenError::File(_) | OpenError::Schema(_) | OpenError::Locked { .. } => {
+                self.error(what, error)
+            }
         })
     }
 

@@ -78,9 +78,8 @@ impl Testimony {
     /// Whether this is what is written of these servers.
     pub(crate) fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
         match self {
-            Self::None => false,
             Self::Seen(seen) => seen.iter().eq(noted(owners)),
-            Self::Damaged => false,
+            Self::None | Self::Damaged => false,
         }
     }
 
