@@ -1,11 +1,10 @@
 //! Writing the log beside the calls, on a thread of its own.
 //!
 //! A gateway answers many calls a second, and none of them should wait for a disk. Entries are
-//! gathered for a moment and written together; a process that is killed without warning loses
-//! those of that moment; the marker that it leaves behind
-//! tells of it (`open_marker`). Where answers are to wait until the disk has their entries, nothing is
-//! gathered on purpose: while the disk works for some entries, the next ones come together by
-//! themselves.
+//! gathered for a moment and written together. A process that is killed without warning loses those
+//! of that moment; the marker that it leaves behind tells of it (`open_marker`). Where answers are to
+//! wait until the disk has their entries, nothing is gathered on purpose: while the disk works for
+//! some entries, the next ones come together by themselves.
 
 use std::io;
 use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
@@ -37,7 +36,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Background {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Tells others that there may be entries in memory; gone when there are none.
+    /// Tells others that there may be entries in memory, or lost ones of which the log does not tell;
+    /// gone when there are none.
     marker: Mutex<Option<OpenMarker>>,
 }
 
@@ -100,7 +100,9 @@ impl Background {
             // It ends by itself; were it to panic, there would be nobody to tell.
             drop(writer.join());
         }
-        drop(whatever(self.marker.lock()).take());
+        if !self.shared.log.has_untold() {
+            drop(whatever(self.marker.lock()).take());
+        }
     }
 
     /// How many times something could not be written.
@@ -152,6 +154,9 @@ impl AuditLog for Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.close();
+        if let Some(marker) = whatever(self.marker.lock()).take() {
+            marker.leave();
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Such a process has entries in memory for a moment, and calls whose entries are still to come. It
 //! keeps a marker in the folder `audit.open` for as long as it runs, and a file lock on the marker.
-//! A clean end removes the marker; a process that is killed leaves it behind, without the lock. The
-//! lock decides, and not the number of the process, which another process may get.
+//! A clean end removes the marker; a process that is killed leaves it behind, without the lock, and
+//! so does one that ends with lost entries of which the log does not tell. The lock decides, and not
+//! the number of the process, which another process may get.
 //!
 //! **Invariant:** markers are made and looked at under the lock of the log, so that none is seen
 //! between being made and being locked.
@@ -15,13 +16,17 @@ use std::path::{Path, PathBuf};
 
 use crate::place::{PRIVATE, Place};
 
-/// Markers that are looked at together at the most.
+/// Markers of killed processes that are told of together at the most; the others come later.
 const MOST: usize = 64;
+
+/// Files in the folder that are looked at at the most: there may be many processes that run.
+const MOST_FILES: usize = 16_384;
 
 /// The marker of this process. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct OpenMarker {
-    path: PathBuf,
+    /// The file that is to be removed.
+    path: Option<PathBuf>,
     /// Carries the lock.
     _file: File,
 }
@@ -49,7 +54,7 @@ impl OpenMarker {
             match file {
                 Ok(file) => {
                     file.try_lock()?;
-                    return Ok(Self { path, _file: file });
+                    return Ok(Self { path: Some(path), _file: file });
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(cause),
@@ -57,19 +62,24 @@ impl OpenMarker {
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+
+    /// Leaves the marker behind, as a process that is killed does.
+    pub(crate) fn leave(mut self) {
+        self.path = None;
+    }
 }
 
 impl Drop for OpenMarker {
     fn drop(&mut self) {
         // If this fails, the next writer notes a crash that there was not.
-        drop(fs::remove_file(&self.path));
+        drop(self.path.as_ref().map(fs::remove_file));
     }
 }
 
 // === impl Unclosed ===
 
 impl Unclosed {
-    /// The markers that no living process holds. The caller holds the lock of the log.
+    /// Markers that no living process holds. The caller holds the lock of the log.
     pub(crate) fn find(place: &Place) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         let entries = match fs::read_dir(place.open_markers()) {
@@ -77,8 +87,11 @@ impl Unclosed {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(found),
             Err(cause) => return Err(cause),
         };
-        for entry in entries.take(MOST) {
+        for entry in entries.take(MOST_FILES) {
             found.extend(Self::at(entry?.path()));
+            if found.len() == MOST {
+                break;
+            }
         }
         found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(found)

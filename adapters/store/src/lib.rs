@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use capstan_hub::approvals::GOOD_FOR;
 use capstan_hub::ports::{Binding, BoxFuture, Grant, Store, StoreError};
 use jiff::Timestamp;
-use sqlx::{Row, SqlitePool};
+use sqlx::Row;
 use tokio::sync::OnceCell;
 
 use damage::is_damage;
@@ -59,13 +59,13 @@ impl Database {
 
     /// The open file. One that could not be opened is tried again the next time; one that is gone,
     /// replaced or damaged is opened anew.
-    async fn pool(&self) -> Result<SqlitePool, StoreError> {
+    async fn pool(&self) -> Result<Opened, StoreError> {
         for _ in 0..TRIES {
             let cell = self.cell();
             let opened = cell.get_or_try_init(|| self.open()).await?;
             let is_there = FileId::of(&self.path).is_ok_and(|file| file == opened.file);
             if is_there && self.damaged() != Some(opened.file) {
-                return Ok(opened.pool.clone());
+                return Ok(opened.clone());
             }
             self.forget(&cell);
         }
@@ -75,7 +75,7 @@ impl Database {
 
     async fn open(&self) -> Result<Opened, StoreError> {
         let opened = Opening::new(&self.path, self.damaged()).open().await;
-        opened.map_err(|cause| self.failed("cannot be opened", cause))
+        opened.map_err(|cause| self.error("cannot be opened", cause))
     }
 
     /// Does something, and once more in a new file when the one there is turns out to be damaged.
@@ -84,29 +84,28 @@ impl Database {
         F: Future<Output = Result<T, StoreError>>,
     {
         match act().await {
-            Err(_) if self.is_damaged() => act().await,
+            Err(error) if error.cause.as_deref().is_some_and(is_from_damage) => act().await,
             done => done,
         }
     }
 
-    fn failed(
+    /// An error of a statement in this file, which is noted if it is damaged. By now another file may
+    /// be open: one that failed before says nothing about it.
+    fn failed(&self, file: FileId, what: &str, cause: sqlx::Error) -> StoreError {
+        let is_open = || self.cell().get().is_some_and(|opened| opened.file == file);
+        if is_damage(&cause) && is_open() {
+            *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        }
+        self.error(what, cause)
+    }
+
+    fn error(
         &self,
         what: &str,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> StoreError {
         let what = format!("the database {} {what}", self.path.display());
-        let cause = cause.into();
-        if cause.downcast_ref::<sqlx::Error>().is_some_and(is_damage) {
-            let file = self.cell().get().map(|opened| opened.file);
-            *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = file;
-        }
-        StoreError { what, cause: Some(cause) }
-    }
-
-    /// Whether the file that is open turned out to be damaged.
-    fn is_damaged(&self) -> bool {
-        let damaged = self.damaged();
-        damaged.is_some() && self.cell().get().map(|opened| opened.file) == damaged
+        StoreError { what, cause: Some(cause.into()) }
     }
 
     fn damaged(&self) -> Option<FileId> {
@@ -127,6 +126,7 @@ impl Database {
 
     async fn insert(&self, grant: &Grant) -> Result<(), StoreError> {
         let Binding { subject, kind, item, arguments, policy } = &grant.binding;
+        let Opened { pool, file } = self.pool().await?;
         sqlx::query(
             "INSERT INTO approvals (question, subject, kind, item, arguments, policy, expires_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -138,14 +138,15 @@ impl Database {
         .bind(arguments)
         .bind(policy)
         .bind(grant.expires_at.as_millisecond())
-        .execute(&self.pool().await?)
+        .execute(&pool)
         .await
         .map(drop)
-        .map_err(|cause| self.failed("took no approval", cause))
+        .map_err(|cause| self.failed(file, "took no approval", cause))
     }
 
     async fn delete_one(&self, binding: &Binding, now: Timestamp) -> Result<bool, StoreError> {
         let Binding { subject, kind, item, arguments, policy } = binding;
+        let Opened { pool, file } = self.pool().await?;
         // One statement: whoever deletes the row has the approval, and nobody else does.
         sqlx::query(
             "DELETE FROM approvals WHERE number = (\
@@ -160,13 +161,14 @@ impl Database {
         .bind(policy)
         .bind(now.as_millisecond())
         .bind(latest(now))
-        .execute(&self.pool().await?)
+        .execute(&pool)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(|cause| self.failed("gave no approval", cause))
+        .map_err(|cause| self.failed(file, "gave no approval", cause))
     }
 
     async fn select(&self, now: Timestamp, most: u32) -> Result<Vec<Grant>, StoreError> {
+        let Opened { pool, file } = self.pool().await?;
         let rows = sqlx::query(
             "SELECT question, subject, kind, item, arguments, policy, expires_at FROM approvals \
              WHERE expires_at > $1 AND expires_at <= $2 ORDER BY number LIMIT $3",
@@ -174,22 +176,23 @@ impl Database {
         .bind(now.as_millisecond())
         .bind(latest(now))
         .bind(i64::from(most))
-        .fetch_all(&self.pool().await?)
+        .fetch_all(&pool)
         .await
-        .map_err(|cause| self.failed("listed no approvals", cause))?;
+        .map_err(|cause| self.failed(file, "listed no approvals", cause))?;
         let grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>();
-        let grants = grants.map_err(|cause| self.failed("has a row that is none", cause))?;
+        let grants = grants.map_err(|cause| self.failed(file, "has a row that is none", cause))?;
         Ok(grants.into_iter().flatten().collect())
     }
 
     async fn delete_late(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let Opened { pool, file } = self.pool().await?;
         sqlx::query("DELETE FROM approvals WHERE expires_at <= $1 OR expires_at > $2")
             .bind(now.as_millisecond())
             .bind(latest(now))
-            .execute(&self.pool().await?)
+            .execute(&pool)
             .await
             .map(|done| done.rows_affected())
-            .map_err(|cause| self.failed("forgot nothing", cause))
+            .map_err(|cause| self.failed(file, "forgot nothing", cause))
     }
 }
 
@@ -213,6 +216,11 @@ impl Store for Database {
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
         Box::pin(self.again(move || self.delete_late(now)))
     }
+}
+
+/// Whether something failed because the file is not what was written.
+fn is_from_damage(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    cause.downcast_ref::<sqlx::Error>().is_some_and(is_damage)
 }
 
 /// The latest end of an approval that is given now. One that ends later was given before the clock was

@@ -21,7 +21,7 @@ use crate::aside::keep_aside;
 use crate::damage::{is_busy, is_damage};
 use crate::lock::Lock;
 use crate::schema::{self, SchemaError};
-use crate::witness::{Owner, Testimony, Witness, noted};
+use crate::witness::{Owner, Testimony, Witness};
 
 /// How long another process that writes is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,7 +37,11 @@ const CACHE: u32 = 256;
 /// have this name.
 pub(crate) const EVERY: &str = "*";
 
+/// How refusals end.
+const UNTIL: &str = " until `capstan pins SERVER --approve`";
+
 /// An open database.
+#[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) pool: SqlitePool,
     pub(crate) file: FileId,
@@ -117,6 +121,29 @@ impl<'a> Opening<'a> {
         Ok(self.witness.write(&all)?)
     }
 
+    /// Takes these servers for lost, and no longer every one; whether every one was.
+    pub(crate) async fn lose_only(
+        &self,
+        pool: &SqlitePool,
+        lost: &BTreeSet<Owner>,
+    ) -> Result<bool, OpenError> {
+        let _lock = Lock::exclusive(self.path).await?;
+        if !owners(pool).await?.contains(&every()) {
+            return Ok(false);
+        }
+        insert_lost(pool, lost).await?;
+        sqlx::query("DELETE FROM pinned_servers WHERE server = $1")
+            .bind(EVERY)
+            .execute(pool)
+            .await?;
+        let mut all = owners(pool).await?;
+        if let Testimony::Seen(seen) = self.witness.read()? {
+            all.extend(seen.into_iter().filter(|owner| *owner != every()));
+        }
+        self.witness.write(&all)?;
+        Ok(true)
+    }
+
     /// The file, if there is nothing to be done about it.
     async fn as_it_is(&self) -> Option<Opened> {
         if self.is_empty().ok()? || FileId::of(self.path).ok() == self.damaged {
@@ -141,11 +168,15 @@ impl<'a> Opening<'a> {
         let told = self.witness.read()?;
         let (mut finding, mut kept) = (None, None);
         let mut is_new = self.is_empty()?;
-        if is_new && told.knows_any() {
+        if is_new && (told.knows_any() || told == Testimony::None && self.path.exists()) {
             (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
         } else if FileId::of(self.path).ok().is_some_and(|file| Some(file) == self.damaged) {
             let what = "it turned out to be damaged while it was used".to_owned();
             (finding, kept, is_new) = (Some(Finding::Damaged(what)), keep_aside(self.path)?, true);
+        }
+        if finding.is_none() && is_new && told == Testimony::None {
+            // Before the file: an empty one without this is no first run that was killed.
+            self.note(&BTreeSet::new());
         }
         let opened = match self.up_to_date().await {
             Err(error) if error.is_damage() => {
@@ -156,12 +187,13 @@ impl<'a> Opening<'a> {
             }
             done => done,
         };
-        let (mut opened, mut known) = opened?;
-        if !is_new && known.is_empty() && told.knows_any() {
+        let (mut opened, mut known, was_bare) = opened?;
+        let is_doubtful = told.knows_any() || told == Testimony::None && was_bare;
+        if !is_new && known.is_empty() && is_doubtful {
             // It is a database, and nothing that was approved is in it.
             opened.pool.close().await;
             (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
-            (opened, known) = self.up_to_date().await?;
+            (opened, known, _) = self.up_to_date().await?;
         }
         let lost = told.lacking(&known, finding.as_ref());
         insert_lost(&opened.pool, &lost).await?;
@@ -169,12 +201,16 @@ impl<'a> Opening<'a> {
             finding.tell(self.path, kept.as_deref(), &lost);
         }
         known.extend(lost);
-        if !told.is_of(&known)
-            && let Err(error) = self.witness.write(&known)
-        {
-            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+        if !told.is_of(&known) {
+            self.note(&known);
         }
         Ok(opened)
+    }
+
+    fn note(&self, known: &BTreeSet<Owner>) {
+        if let Err(error) = self.witness.write(known) {
+            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+        }
     }
 
     /// Whether there is nothing in the file, or no file.
@@ -186,18 +222,19 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The file with all its tables, and the servers in it.
-    async fn up_to_date(&self) -> Result<(Opened, BTreeSet<Owner>), OpenError> {
+    /// The file with all its tables, the servers in it, and whether it had no tables of ours.
+    async fn up_to_date(&self) -> Result<(Opened, BTreeSet<Owner>, bool), OpenError> {
         let opened = self.connect().await?;
         let brought = async {
-            schema::bring_up_to_date(&opened.pool).await?;
-            Ok(owners(&opened.pool).await?)
+            let was_bare = schema::bring_up_to_date(&opened.pool).await? == 0;
+            Ok((owners(&opened.pool).await?, was_bare))
         };
-        let owners: Result<_, OpenError> = brought.await;
-        if owners.is_err() {
+        let brought: Result<_, OpenError> = brought.await;
+        if brought.is_err() {
             opened.pool.close().await;
         }
-        Ok((opened, owners?))
+        let (owners, was_bare) = brought?;
+        Ok((opened, owners, was_bare))
     }
 
     async fn connect(&self) -> Result<Opened, OpenError> {
@@ -239,30 +276,12 @@ impl OpenError {
 // === impl Testimony ===
 
 impl Testimony {
-    /// Whether this is what is written of these servers.
-    fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
-        match self {
-            Self::None => owners.is_empty(),
-            Self::Seen(seen) => seen.iter().eq(noted(owners)),
-            Self::Damaged => false,
-        }
-    }
-
-    /// Whether a server had approved definitions, or may have had some.
-    fn knows_any(&self) -> bool {
-        match self {
-            Self::None => false,
-            Self::Seen(seen) => !seen.is_empty(),
-            Self::Damaged => true,
-        }
-    }
-
     /// The servers that had approved definitions, and are not among these.
     fn lacking(&self, known: &BTreeSet<Owner>, finding: Option<&Finding>) -> BTreeSet<Owner> {
-        let every = || BTreeSet::from([(EVERY.to_owned(), String::new())]);
+        let every = || BTreeSet::from([every()]);
         match self {
             // An earlier version kept no such record.
-            Self::None if matches!(finding, Some(Finding::Damaged(_))) => every(),
+            Self::None if finding.is_some() => every(),
             Self::None => BTreeSet::new(),
             Self::Seen(seen) => seen.difference(known).cloned().collect(),
             // The database tells, where there is one.
@@ -285,15 +304,21 @@ impl Finding {
         let kept = kept.map(|kept| format!("; it is kept as `{}`", kept.display()));
         let then = match lost.iter().map(|(server, _)| server.as_str()).collect::<Vec<_>>()[..] {
             [] => String::new(),
-            [EVERY] => "; the tools of all servers are refused".to_owned(),
-            ref servers => format!("; the tools of {} are refused", servers.join(", ")),
+            [EVERY] => format!(
+                "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` approves all \
+                 of them, and lets servers that you add later begin as usual"
+            ),
+            ref servers => format!("; the tools of {} are refused{UNTIL}", servers.join(", ")),
         };
-        let until = if then.is_empty() { "" } else { " until `capstan pins SERVER --approve`" };
         tracing::error!(
-            "{what}{}{then}{until}; approvals that waited for their call are asked for again",
+            "{what}{}{then}; approvals that waited for their call are asked for again",
             kept.unwrap_or_default()
         );
     }
+}
+
+fn every() -> Owner {
+    (EVERY.to_owned(), String::new())
 }
 
 /// The servers in the database.

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, Transaction};
 
 use crate::Database;
-use crate::open::{EVERY, Opening};
+use crate::open::{EVERY, FileId, OpenError, Opened, Opening};
 
 /// Lists that are looked up at the most; those of servers that were seen last.
 const MAX_SUMS: i64 = 10_000;
@@ -20,12 +20,13 @@ const ROWS: usize = 32;
 
 impl Database {
     async fn select_sums(&self) -> Result<HashMap<PinOwner, Option<String>>, StoreError> {
-        let failed = |cause| self.failed("listed no definitions", cause);
+        let Opened { pool, file } = self.pool().await?;
+        let failed = |cause| self.failed(file, "listed no definitions", cause);
         let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
             "SELECT server, identity, sum FROM pinned_servers ORDER BY number DESC LIMIT $1",
         )
         .bind(MAX_SUMS)
-        .fetch_all(&self.pool().await?)
+        .fetch_all(&pool)
         .await
         .map_err(failed)?;
         let row = |(server, identity, sum): (String, String, Option<String>)| {
@@ -35,6 +36,7 @@ impl Database {
     }
 
     async fn keep_sum(&self, whose: &PinOwner, sum: &str, changes: i64) -> Result<(), StoreError> {
+        let Opened { pool, file } = self.pool().await?;
         // One statement: what was approved meanwhile has another number.
         sqlx::query(
             "UPDATE pinned_servers SET sum = $1, lost = 0 \
@@ -44,15 +46,16 @@ impl Database {
         .bind(whose.server.as_str())
         .bind(&whose.identity)
         .bind(changes)
-        .execute(&self.pool().await?)
+        .execute(&pool)
         .await
         .map(drop)
-        .map_err(|cause| self.failed("took no definitions", cause))
+        .map_err(|cause| self.failed(file, "took no definitions", cause))
     }
 
     async fn select_pins(&self, whose: &PinOwner) -> Result<Option<Approved>, StoreError> {
-        let failed = |cause| self.failed("listed no definitions", cause);
-        let mut transaction = self.pool().await?.begin().await.map_err(failed)?;
+        let Opened { pool, file } = self.pool().await?;
+        let failed = |cause| self.failed(file, "listed no definitions", cause);
+        let mut transaction = pool.begin().await.map_err(failed)?;
         let Some((owner, changes, lost)) = owner(&mut transaction, whose).await.map_err(failed)?
         else {
             return Ok(None);
@@ -70,8 +73,8 @@ impl Database {
 
     /// Keeps the lists of servers that were never seen.
     async fn keep_first(&self, new: &[Newcomer]) -> Result<(), StoreError> {
-        let failed = |cause| self.failed("took no definitions", cause);
-        let mut transaction = self.write().await?;
+        let (mut transaction, file) = self.write().await?;
+        let failed = |cause| self.failed(file, "took no definitions", cause);
         let is_unsure = is_unsure(&mut transaction).await.map_err(failed)?;
         for newcomer in new {
             let whose = &newcomer.owner;
@@ -96,16 +99,31 @@ impl Database {
     /// Notes outside of the database which servers have approved definitions. Where that fails, it is
     /// done when the file is opened the next time.
     async fn testify(&self) {
-        let Ok(pool) = self.pool().await else { return };
+        let Ok(Opened { pool, .. }) = self.pool().await else { return };
         if let Err(error) = Opening::new(&self.path, None).testify(&pool).await {
             tracing::warn!(%error, "the servers with approved definitions cannot be noted");
         }
     }
 
+    /// Ends that every server is taken for lost.
+    async fn lose_only(&self, lost: &[PinOwner]) -> Result<bool, StoreError> {
+        let Opened { pool, file } = self.pool().await?;
+        let owner = |whose: &PinOwner| (whose.server.to_string(), whose.identity.clone());
+        let lost = lost.iter().map(owner).collect();
+        let ended = Opening::new(&self.path, None).lose_only(&pool, &lost).await;
+        let what = "does not end that every server is lost";
+        ended.map_err(|error| match error {
+            OpenError::Database(cause) => self.failed(file, what, cause),
+            OpenError::File(_) | OpenError::Schema(_) | OpenError::Locked { .. } => {
+                self.error(what, error)
+            }
+        })
+    }
+
     /// Keeps definitions in the place of others.
     async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
-        let failed = |cause| self.failed("took no definitions", cause);
-        let mut transaction = self.write().await?;
+        let (mut transaction, file) = self.write().await?;
+        let failed = |cause| self.failed(file, "took no definitions", cause);
         let known = owner(&mut transaction, whose).await.map_err(failed)?;
         let owner = match known {
             Some((owner, ..)) => {
@@ -124,9 +142,11 @@ impl Database {
     }
 
     /// Begins to write. Whoever does has read what is there: nobody comes in between.
-    async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        let begun = self.pool().await?.begin_with("BEGIN IMMEDIATE").await;
-        begun.map_err(|cause| self.failed("took no definitions", cause))
+    async fn write(&self) -> Result<(Transaction<'static, Sqlite>, FileId), StoreError> {
+        let Opened { pool, file } = self.pool().await?;
+        let begun = pool.begin_with("BEGIN IMMEDIATE").await;
+        let begun = begun.map_err(|cause| self.failed(file, "took no definitions", cause))?;
+        Ok((begun, file))
     }
 }
 
@@ -166,6 +186,10 @@ impl PinStore for Database {
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.again(move || self.keep_pins(whose, pins)))
+    }
+
+    fn end_loss<'a>(&'a self, lost: &'a [PinOwner]) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.again(move || self.lose_only(lost)))
     }
 }
 

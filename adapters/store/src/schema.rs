@@ -57,8 +57,8 @@ pub(crate) async fn is_current(pool: &SqlitePool) -> bool {
     known.is_ok_and(|known| usize::try_from(known) == Ok(STEPS.len()))
 }
 
-/// Takes the steps that a file has not been taken through yet.
-pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<(), SchemaError> {
+/// Takes the steps that a file has not been taken through yet; how many it had been taken through.
+pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<i64, SchemaError> {
     // Without this, two processes that begin at the same time would both take the first step.
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query("CREATE TABLE IF NOT EXISTS capstan_schema (version BIGINT NOT NULL)")
@@ -79,5 +79,5 @@ pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<(), SchemaErro
         }
     }
     transaction.commit().await?;
-    Ok(())
+    Ok(known)
 }

@@ -4,6 +4,7 @@ use capstan_hub::ports::{BoxFuture, StoreError, UsageLog, UsageRow};
 use sqlx::Row;
 
 use crate::Database;
+use crate::open::Opened;
 
 /// Rows that are read at the most; those of the latest hours.
 const MAX_ROWS: i64 = 100_000;
@@ -14,24 +15,26 @@ impl Database {
         if !self.path.exists() {
             return Ok(Vec::new());
         }
+        let Opened { pool, file } = self.pool().await?;
         let rows = sqlx::query(
             "SELECT server, hour, calls, seconds FROM usage WHERE hour >= $1 \
              ORDER BY hour DESC, server LIMIT $2",
         )
         .bind(since)
         .bind(MAX_ROWS)
-        .fetch_all(&self.pool().await?)
+        .fetch_all(&pool)
         .await
-        .map_err(|cause| self.failed("does not say how servers were used", cause))?;
+        .map_err(|cause| self.failed(file, "does not say how servers were used", cause))?;
         let mut usage = rows.iter().map(usage).collect::<Result<Vec<_>, _>>();
         let _ = usage.as_mut().map(|rows| rows.reverse());
-        let usage = usage.map_err(|cause| self.failed("has a row that is none", cause))?;
+        let usage = usage.map_err(|cause| self.failed(file, "has a row that is none", cause))?;
         Ok(usage.into_iter().flatten().collect())
     }
 
     async fn add_usage(&self, rows: &[UsageRow], forget: i64) -> Result<(), StoreError> {
-        let failed = |cause| self.failed("does not keep how servers are used", cause);
-        let mut transaction = self.pool().await?.begin().await.map_err(failed)?;
+        let Opened { pool, file } = self.pool().await?;
+        let failed = |cause| self.failed(file, "does not keep how servers are used", cause);
+        let mut transaction = pool.begin().await.map_err(failed)?;
         for UsageRow { server, hour, calls, seconds } in rows {
             sqlx::query(
                 "INSERT INTO usage (server, hour, calls, seconds) VALUES ($1, $2, $3, $4) \

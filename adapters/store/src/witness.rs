@@ -32,7 +32,7 @@ pub(crate) struct Witness {
 /// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Testimony {
-    /// There is no file: no server was ever approved.
+    /// There is no file: this is the first run, or an earlier version was used so far.
     None,
     /// These servers had approved definitions.
     Seen(BTreeSet<Owner>),
@@ -72,6 +72,27 @@ impl Witness {
     }
 }
 
+// === impl Testimony ===
+
+impl Testimony {
+    /// Whether this is what is written of these servers.
+    pub(crate) fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
+        match self {
+            Self::Seen(seen) => seen.iter().eq(noted(owners)),
+            Self::None | Self::Damaged => false,
+        }
+    }
+
+    /// Whether a server had approved definitions, or may have had some.
+    pub(crate) fn knows_any(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Seen(seen) => !seen.is_empty(),
+            Self::Damaged => true,
+        }
+    }
+}
+
 /// The servers of a whole file: the last line says how many there are.
 fn parse(text: &str) -> Option<BTreeSet<Owner>> {
     let (title, rest) = text.strip_suffix('\n')?.split_once('\n')?;
@@ -86,7 +107,7 @@ fn parse(text: &str) -> Option<BTreeSet<Owner>> {
 }
 
 /// Those of the servers that the file has room for.
-pub(crate) fn noted(seen: &BTreeSet<Owner>) -> impl Iterator<Item = &Owner> {
+fn noted(seen: &BTreeSet<Owner>) -> impl Iterator<Item = &Owner> {
     let is_plain = |text: &String| !text.contains(['\t', '\n']);
     let is_plain = move |(server, identity): &&Owner| is_plain(server) && is_plain(identity);
     seen.iter().filter(is_plain).take(MAX_SERVERS)

@@ -132,3 +132,57 @@ fn a_marker_stays_until_the_log_tells_of_it() {
     log.record(entry(3));
     assert_eq!((told(&world).len(), markers(&world)), (1, 0));
 }
+
+#[test]
+fn a_process_that_ends_without_telling_of_lost_entries_leaves_its_marker_behind() {
+    let world = World::with_entries(1);
+    let log = Background::start(world.open()).unwrap();
+    // A folder in the place of the log cannot be written to, not even by root.
+    let aside = world.file("aside");
+    fs::rename(world.log(), &aside).unwrap();
+    fs::create_dir(world.log()).unwrap();
+    log.record(entry(2));
+    log.close();
+    assert!(log.failures() > 0);
+    drop(log);
+    fs::remove_dir(world.log()).unwrap();
+    fs::rename(&aside, world.log()).unwrap();
+    assert_eq!((world.verified().unclosed, markers(&world)), (1, 1));
+    world.record(3..=3);
+    assert_eq!((told(&world).len(), markers(&world)), (1, 0));
+}
+
+#[test]
+fn a_process_that_tells_of_lost_entries_after_closing_leaves_no_marker() {
+    let world = World::with_entries(1);
+    let log = Background::start(world.open()).unwrap();
+    let aside = world.file("aside");
+    fs::rename(world.log(), &aside).unwrap();
+    fs::create_dir(world.log()).unwrap();
+    log.record(entry(2));
+    log.close();
+    fs::remove_dir(world.log()).unwrap();
+    fs::rename(&aside, world.log()).unwrap();
+    log.record(entry(3));
+    drop(log);
+    assert_eq!((world.verified(), markers(&world)), (whole(3, 1), 0));
+}
+
+#[test]
+fn markers_of_killed_processes_are_found_among_many_other_files() {
+    let world = World::with_entries(1);
+    let folder = world.file("audit.open");
+    fs::create_dir(&folder).unwrap();
+    for number in 0..400 {
+        fs::write(folder.join(format!("stray-{number}")), "").unwrap();
+    }
+    for number in 0..70 {
+        fs::write(folder.join(format!("{}-0", 5_000_000 + number)), "").unwrap();
+    }
+    assert_eq!(world.verified().unclosed, 64);
+    // The others are told of by the next writer.
+    world.record(2..=2);
+    assert_eq!((told(&world).len(), markers(&world)), (64, 406));
+    world.record(3..=3);
+    assert_eq!((told(&world).len(), markers(&world)), (70, 400));
+}

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capstan_hub::ports::{PinStore, Store, UsageLog};
 use capstan_store::Database;
@@ -188,15 +189,67 @@ async fn where_the_second_record_is_damaged_too_every_server_is_lost() {
     assert_eq!(lost(&Database::at(&path)).await, ["any"]);
 }
 
+/// As an earlier version left it: without the second record.
 #[tokio::test]
-async fn where_there_is_no_second_record_a_damaged_file_makes_every_server_lost() {
-    let (_folder, path) = filled().await;
-    // As an earlier version left it.
-    fs::remove_file(path.with_extension("pins")).unwrap();
-    overwrite(&path, 0, 64);
+async fn where_there_is_no_second_record_a_file_without_tables_makes_every_server_lost() {
+    let harms: [(&str, Harm); 3] = [
+        ("damaged", |path| overwrite(path, 0, 64)),
+        ("emptied", |path| fs::write(path, "").unwrap()),
+        ("another database", |path| {
+            let other = path.with_file_name("other.db");
+            fs::rename(other, path).unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        let (folder, path) = filled().await;
+        let url = format!("sqlite://{}?mode=rwc", folder.path().join("other.db").display());
+        let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+        sqlx::query("CREATE TABLE other (a TEXT)").execute(&pool).await.unwrap();
+        pool.close().await;
+        fs::remove_file(path.with_extension("pins")).unwrap();
+        harm(&path);
+        let (store, s) = (Database::at(&path), owner("s", "1"));
+        store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
+        assert_eq!(lost(&store).await, ["s"], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_first_run_that_is_killed_before_there_are_tables_raises_no_alarm() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    Database::at(&path).check().await.unwrap();
+    remove_all(&path);
+    fs::write(&path, "").unwrap();
     let (store, s) = (Database::at(&path), owner("s", "1"));
     store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
-    assert_eq!(lost(&store).await, ["s"]);
+    assert!(lost(&store).await.is_empty());
+    assert_eq!(store.pins(&s).await.unwrap().unwrap().pins.len(), 1);
+}
+
+#[tokio::test]
+async fn that_every_server_is_lost_ends_when_the_operator_says_so() {
+    let (_folder, path) = filled().await;
+    fs::remove_file(path.with_extension("pins")).unwrap();
+    overwrite(&path, 0, 64);
+    let store = Database::at(&path);
+    store.begin(&[newcomer(&owner("s", "1"), "x", &["a"])]).await.unwrap();
+    // Not by itself, and not for the next process.
+    let again = Database::at(&path);
+    again.begin(&[newcomer(&owner("early", "1"), "x", &["a"])]).await.unwrap();
+    assert_eq!(lost(&again).await, ["early", "s"]);
+    // `t` is configured and could not be reached.
+    let all = [owner("s", "1"), owner("t", "1")];
+    assert!(store.end_loss(&all).await.unwrap());
+    assert!(!store.end_loss(&[owner("u", "1")]).await.unwrap());
+    for store in [store, Database::at(&path)] {
+        for name in ["t", "later"] {
+            store.begin(&[newcomer(&owner(name, "1"), "x", &["a"])]).await.unwrap();
+        }
+        assert_eq!(lost(&store).await, ["early", "s", "t"]);
+        assert_eq!(store.pins(&owner("later", "1")).await.unwrap().unwrap().pins.len(), 1);
+        assert!(store.pins(&owner("u", "1")).await.unwrap().is_none());
+    }
 }
 
 #[tokio::test]
@@ -230,6 +283,33 @@ async fn of_many_that_find_the_damage_at_once_one_keeps_the_file_aside() {
         assert_eq!(task.await.unwrap(), ["s", "t"]);
     }
     assert_eq!(Database::at(&path).check().await.unwrap().len(), 1);
+}
+
+/// Statements that wait for the connection to the old file fail after the new one is open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_late_error_from_the_damaged_file_leaves_the_new_one_alone() {
+    let (_folder, path) = filled().await;
+    let store = Arc::new(Database::at(&path));
+    assert_eq!(store.sums().await.unwrap().len(), 2);
+    let len = fs::metadata(&path).unwrap().len();
+    overwrite(&path, 8192, usize::try_from(len).unwrap() - 8192);
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let whose = owner(["s", "t"][number % 2], "1");
+                let found = store.pins(&whose).await.unwrap().unwrap();
+                assert!(found.is_lost && found.pins.is_empty());
+                store.grant(&grant(&number.to_string())).await.unwrap();
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(store.check().await.unwrap().len(), 1);
+    assert_eq!(store.list(now(), 100).await.unwrap().len(), 64);
+    assert_eq!(lost(&store).await, ["s", "t"]);
 }
 
 #[tokio::test]

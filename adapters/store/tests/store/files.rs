@@ -12,6 +12,9 @@ use tempfile::TempDir;
 
 use crate::{grant, now};
 
+/// The second record while nothing is approved.
+const NOBODY: &str = "capstan: servers with approved definitions, see state.db\nservers: 0\n";
+
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
@@ -80,6 +83,8 @@ async fn a_path_that_cannot_be_had_is_said_to_be_so() {
 async fn a_new_file_that_somebody_else_is_opening_is_waited_for() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("state.db");
+    // The other one has begun.
+    fs::write(path.with_extension("pins"), NOBODY).unwrap();
     let url = format!("sqlite://{}?mode=rwc", path.display());
     let other = sqlx::SqlitePool::connect(&url).await.unwrap();
     // What one that turns the file to its journal holds: it can be read, and nobody else may turn it.

@@ -10,8 +10,8 @@ use tracing::{debug, info, warn};
 use super::fingerprint::{pins, sum};
 use super::firsts::Firsts;
 use super::sums::Sums;
-use super::{Odd, PinRules, Seen, Standing};
-use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinStore, StoreError};
+use super::{Odd, PinRules, Pins, Seen, Standing};
+use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinOwner, PinStore, StoreError};
 
 /// Where approved definitions are kept, and what belongs to that.
 pub(super) struct Kept {
@@ -121,6 +121,19 @@ impl Kept {
     }
 }
 
+// === impl Pins ===
+
+impl Pins {
+    /// Ends that every server counts as one whose approvals were lost: of those that nobody has looked
+    /// at since, only the configured ones do. Whether that was so.
+    pub async fn end_loss(&self) -> Result<bool, StoreError> {
+        let Some(kept) = &self.kept else { return Ok(false) };
+        let all: Vec<PinOwner> =
+            self.servers.iter().map(|(server, rules)| rules.owner(server)).collect();
+        kept.store.end_loss(&all).await
+    }
+}
+
 /// How a tool stands of which nothing was approved.
 pub(super) fn unknown(approved: &Approved) -> Standing {
     if approved.is_lost { Standing::Lost } else { Standing::New }
@@ -202,7 +215,11 @@ mod tests {
         assert_eq!((odd.len(), Standing::of(&odd, "a")), (2, Standing::Lost));
         let id = ItemId { server: server(), item: "a".to_owned() };
         let allow = Ruling { verdict: Verdict::Allow, rule: "x".to_owned(), by: By::Default };
-        assert_eq!(pins.tighten(&id, Standing::Lost, allow).verdict, Verdict::Deny);
+        let denied = pins.tighten(&id, Standing::Lost, allow);
+        assert_eq!(denied.verdict, Verdict::Deny);
+        // It says how that ends, and errors put it in backticks.
+        assert!(denied.rule.contains("capstan pins ") && denied.rule.contains(" --approve"));
+        assert!(!denied.rule.contains('`'), "{}", denied.rule);
         let review = pins.review(&server(), &items).await.unwrap();
         assert!(review.iter().all(|one| one.standing == Standing::Lost && one.before.is_none()));
         // One tool is approved, and the other is not.

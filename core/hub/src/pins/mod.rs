@@ -251,15 +251,14 @@ impl Pins {
             Standing::New if refuses_new => {
                 (Verdict::Deny, "lock_tool_list, and the tool is new".to_owned())
             }
-            Standing::New => (Verdict::Ask, format!("a new tool (`capstan pins {server}`)")),
+            Standing::New => (Verdict::Ask, format!("a new tool, see capstan pins {server}")),
             Standing::Changed => {
-                let why = format!("a changed tool (`capstan pins {server}` shows how)");
-                (Verdict::Deny, why)
+                let why = format!("a changed tool, see capstan pins {server}");
+                (Verdict::Deny, format!("{why}; to approve it: capstan pins {server} --approve"))
             }
             Standing::Lost => {
-                let why = "the approval of this tool is lost or cannot be read";
-                let then = format!("{why}; look at it: `capstan pins {server}`");
-                (Verdict::Deny, then)
+                let why = "approvals were lost or cannot be read; approve this server once";
+                (Verdict::Deny, format!("{why}: capstan pins {server} --approve"))
             }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
         };

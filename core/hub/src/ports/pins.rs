@@ -44,6 +44,10 @@ pub trait PinStore: Send + Sync {
         whose: &'a PinOwner,
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Ends that it is not known who was seen: among those that were not seen since, these count as
+    /// lost, and others as never seen. Whether there was something to end.
+    fn end_loss<'a>(&'a self, lost: &'a [PinOwner]) -> BoxFuture<'a, Result<bool, StoreError>>;
 }
 
 /// Whose definitions they are. A server of the same name that is started or reached in another way

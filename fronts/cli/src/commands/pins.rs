@@ -49,7 +49,16 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Fail
     });
     show(context, args, &reviews);
     if args.approve {
-        return approve(context, hub, &gathered, &reviews).await;
+        approve(context, hub, &gathered, &reviews).await?;
+        if args.server.is_some() {
+            return Ok(Exit::Ok);
+        }
+        if hub.pins.end_loss().await.map_err(|error| broken(&error))? {
+            context.print.note(
+                "approvals were lost before; servers that you add from now on are approved when \
+                 they are first seen",
+            );
+        }
     }
     tell_missing(context, hub, &gathered);
     Ok(context.exit_without(&setup, gathered.failed.keys()))
@@ -73,7 +82,7 @@ async fn approve(
     hub: &Hub,
     gathered: &Gathered,
     reviews: &[(ServerName, Review)],
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     for (server, items) in &gathered.lists {
         let of_server = |item: &&Item| {
             reviews.iter().any(|(whose, review)| whose == server && review.tool == item.name)
@@ -99,7 +108,7 @@ async fn approve(
     if reviews.iter().all(|(_, review)| review.standing == Standing::Approved) {
         context.print.note("there was nothing to approve");
     }
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
@@ -114,7 +123,7 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
     }
     let cells: Vec<Vec<String>> = reviews.iter().map(cells).collect();
     context.print.data(&table(&["SERVER", "TOOL", "STANDING"], &cells, width()));
-    if let Some(server) = &args.server {
+    if args.server.is_some() || args.approve {
         for (_, review) in reviews {
             let diff = difference(review);
             if !diff.is_empty() {
@@ -122,14 +131,15 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
                 context.print.data(&format!("\n{}\n{diff}", one_line(&review.tool, usize::MAX)));
             }
         }
-        let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);
-        if is_open && !args.approve {
-            context.print.hint(&format!(
-                "`capstan pins {server} --approve` shows them as they are then, and approves that"
-            ));
-        }
-    } else {
-        context.print.hint("`capstan pins SERVER` shows what has changed");
+    }
+    let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);
+    match &args.server {
+        _ if args.approve => {}
+        Some(server) if is_open => context.print.hint(&format!(
+            "`capstan pins {server} --approve` shows them as they are then, and approves that"
+        )),
+        Some(_) => {}
+        None => context.print.hint("`capstan pins SERVER` shows what has changed"),
     }
 }
 
