@@ -174,6 +174,7 @@ fn silent(world: &World, words: &str, text: &str, says: &str) {
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert!(!said.contains(SECRET), "`{words}` says of\n{text}\n\n{said}");
     assert!(!said.contains("panicked"), "{said}");
+    assert!(!said.trim().is_empty(), "`{words}` says nothing of\n{text}");
     assert!(said.contains(says), "`{words}` does not say `{says}` of\n{text}\n\n{said}");
 }
 
@@ -184,11 +185,19 @@ fn check(auth: &[Auth], extra: [&str; 3]) {
             let world = with_project();
             world.write(format!("project/files/{name}"), text);
             let config = format!("--config {dialect}:files/{name}");
-            silent(&world, &format!("config check {config}"), text, name);
-            silent(&world, &format!("config check --json {config}"), text, name);
+            // Where there is a mistake, the line is shown in a frame with the name of its file.
+            let framed = if [1, 2, 3, 5].contains(&at) { *name } else { "error" };
+            silent(&world, &format!("config check {config}"), text, framed);
+            let framed = framed.replace("error", "problems");
+            silent(&world, &format!("config check --json {config}"), text, &framed);
             if at < 2 {
-                for words in ["config show", "doctor", "list --debug", "list --json"] {
-                    silent(&world, &format!("{words} {config}"), text, "");
+                for (words, says) in [
+                    ("config show", ""),
+                    ("doctor", "configuration"),
+                    ("list --debug", ""),
+                    ("list --json", ""),
+                ] {
+                    silent(&world, &format!("{words} {config}"), text, says);
                 }
             }
             if let Some(place) = place {
