@@ -66,8 +66,7 @@ pub fn mask_tokens(text: &str) -> Cow<'_, str> {
         let (before, key) = rest.split_at_checked(at).unwrap_or((rest, ""));
         tokens_into(&mut shown, before);
         let length = private_key(key);
-        let shows = if length.is_some() { MASK } else { KEY_BEGINS };
-        shown.push_str(shows);
+        shown.push_str(if length.is_some() { MASK } else { KEY_BEGINS });
         rest = key.get(length.unwrap_or(KEY_BEGINS.len())..).unwrap_or_default();
     }
     tokens_into(&mut shown, rest);

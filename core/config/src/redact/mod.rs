@@ -127,20 +127,17 @@ impl Secrets {
     pub(crate) fn find(path: &str, text: &str, hide: Hide) -> Self {
         let guessed = guess(text);
         let mut is_read = true;
-        let mut secrets = match Syntax::of(path, text).parse(text) {
-            Ok(document) => {
-                let found = tree::find(&document.table, text, hide);
-                let mut hidden = guessed;
-                found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
-                found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
-                Self { hidden, words: found.words, keys: found.keys }
-            }
+        let mut secrets = if let Ok(document) = Syntax::of(path, text).parse(text) {
+            let found = tree::find(&document.table, text, hide);
+            let mut hidden = guessed;
+            found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
+            found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
+            Self { hidden, words: found.words, keys: found.keys }
+        } else {
             // Nothing of such a file is started.
-            Err(_) => {
-                is_read = false;
-                let words = runs(text, &guessed);
-                Self { keys: words.clone(), words, hidden: guessed }
-            }
+            is_read = false;
+            let words = runs(text, &guessed);
+            Self { keys: words.clone(), words, hidden: guessed }
         };
         secrets.keys.sort_by_key(|word| std::cmp::Reverse(word.len()));
         secrets.keys.retain(|word| !word.is_empty());

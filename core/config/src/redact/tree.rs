@@ -112,7 +112,9 @@ impl Finder<'_> {
         match &node.value {
             Value::Table(table) => self.table(table, around),
             Value::List(nodes) if self.hide == Hide::Secrets => {
-                nodes.iter().for_each(|node| self.node(name, node, around));
+                for node in nodes {
+                    self.node(name, node, around);
+                }
             }
             Value::List(nodes) => {
                 let words: Vec<&str> = nodes.iter().filter_map(Node::as_text).collect();
