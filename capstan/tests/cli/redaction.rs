@@ -186,7 +186,7 @@ fn check(auth: &[Auth], extra: [&str; 3]) {
             world.write(format!("project/files/{name}"), text);
             let config = format!("--config {dialect}:files/{name}");
             // Where there is a mistake, the line is shown in a frame with the name of its file.
-            let framed = if [1, 2, 3, 5].contains(&at) { *name } else { "error" };
+            let framed = if [3, 5].contains(&at) { *name } else { "error" };
             silent(&world, &format!("config check {config}"), text, framed);
             let framed = framed.replace("error", "problems");
             silent(&world, &format!("config check --json {config}"), text, &framed);
