@@ -1,6 +1,7 @@
 //! The control sockets of running gateways: our own, and those that a shell answers at.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,16 +54,24 @@ pub(crate) fn folders(world: &World) -> Vec<PathBuf> {
 // === impl LocalHost ===
 
 impl LocalHost {
-    /// What lies open now, of the gateways that answer.
-    async fn look(&self) -> Seen {
+    /// What lies open now, of the gateways that answer; with what failed last at the others.
+    async fn look(&self) -> (Seen, Option<ControlError>) {
         let gateways = find(&folders(&self.world));
         let asked = gateways.iter().map(|gateway| async move {
             let listed = gateway.questions().await;
-            Some((gateway.clone(), listed.ok()?))
+            listed.map(|listed| (gateway.clone(), listed))
         });
+        let mut missed = Missed::default();
         let mut seen = Seen { gateways: 0, questions: Vec::new(), mark: Box::new(()) };
         let mut marks = Marks::new();
-        for (gateway, (revision, questions)) in join_all(asked).await.into_iter().flatten() {
+        for listed in join_all(asked).await {
+            let (gateway, (revision, questions)) = match listed {
+                Ok(listed) => listed,
+                Err(error) => {
+                    missed.add(error);
+                    continue;
+                }
+            };
             seen.gateways += 1;
             marks.insert(gateway, revision);
             for question in questions {
@@ -73,13 +82,19 @@ impl LocalHost {
             }
         }
         seen.mark = Box::new(marks);
-        seen
+        (seen, missed.failed)
     }
 }
 
 impl Desks for LocalHost {
     fn questions(&self) -> BoxFuture<'_, Result<Seen, Failure>> {
-        self.look().map(Ok).boxed()
+        async move {
+            match self.look().await {
+                (seen, Some(error)) if seen.gateways == 0 => Err(failed(&error)),
+                (seen, _) => Ok(seen),
+            }
+        }
+        .boxed()
     }
 
     fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, Failure>> {
@@ -96,23 +111,21 @@ impl Desks for LocalHost {
                 look.boxed()
             }));
             drop(select_all(looks).await);
-            Ok(self.look().await)
+            Ok(self.look().await.0)
         }
         .boxed()
     }
 
     fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, Failure>> {
         async move {
-            let mut running = 0;
+            let mut missed = Missed::default();
             for gateway in find(&folders(&self.world)) {
                 match gateway.question(id).await {
                     Ok(question) => return Ok(question),
-                    Err(ControlError::Unknown) => running += 1,
-                    // It is gone, about to be, or older than this command.
-                    Err(error) => tracing::debug!(%error, "a gateway does not answer"),
+                    Err(error) => missed.add(error),
                 }
             }
-            Err(unknown(id, running))
+            Err(missed.failure(id))
         }
         .boxed()
     }
@@ -123,23 +136,66 @@ impl Desks for LocalHost {
         answer: Answer,
     ) -> BoxFuture<'a, Result<(Answered, Option<String>), Failure>> {
         async move {
-            let mut running = 0;
+            let mut missed = Missed::default();
             for gateway in find(&folders(&self.world)) {
                 match gateway.answer(id, answer).await {
                     Ok(answered) => return Ok(answered),
-                    Err(ControlError::Unknown) => running += 1,
                     Err(ControlError::Refused(reason)) => {
                         let word = "policy_blocked";
                         return Err(Failure::new(Exit::Denied, word, reason));
                     }
-                    // It is gone, or about to be.
-                    Err(error) => tracing::debug!(%error, "a gateway does not answer"),
+                    Err(error) => missed.add(error),
                 }
             }
-            Err(unknown(id, running))
+            Err(missed.failure(id))
         }
         .boxed()
     }
+}
+
+/// What the gateways have said that do not have a question.
+#[derive(Default)]
+struct Missed {
+    /// Those that run and do not know it.
+    running: usize,
+    /// What failed last at one that runs.
+    failed: Option<ControlError>,
+}
+
+// === impl Missed ===
+
+impl Missed {
+    fn add(&mut self, error: ControlError) {
+        match error {
+            ControlError::Unknown => self.running += 1,
+            error if is_gone(&error) => tracing::debug!(%error, "a gateway is gone"),
+            error => self.failed = Some(error),
+        }
+    }
+
+    fn failure(self, id: &str) -> Failure {
+        self.failed.map_or_else(|| unknown(id, self.running), |error| failed(&error))
+    }
+}
+
+/// Whether a socket is left over from a gateway that no longer runs, or is not ours.
+fn is_gone(error: &ControlError) -> bool {
+    match error {
+        ControlError::Io { cause, .. } => {
+            matches!(cause.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+        }
+        ControlError::Foreign { .. } => true,
+        _ => false,
+    }
+}
+
+/// A gateway runs, and could not be asked.
+fn failed(error: &ControlError) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    let message =
+        format!("a gateway of yours cannot be asked: {error}{}", cause.unwrap_or_default());
+    let hint = "try again; if it is older than this command, or does not answer, start it again";
+    Failure::new(Exit::Internal, "internal", message).hint(hint)
 }
 
 fn unknown(id: &str, running: usize) -> Failure {

@@ -6,6 +6,7 @@ use capstan_hub::approvals::{
     Answer, Answered, Extent, OpenQuestion, ShownArguments, Span, Stands, Width,
 };
 use capstan_model::{Effect, Kind};
+use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
 
 /// Lists the open questions; with a `revision`, once the list is another or after `wait` milliseconds.
@@ -78,17 +79,28 @@ pub(crate) struct Question {
     client: Option<String>,
     kind: String,
     item: String,
+    // An older gateway does not send what has a default.
+    #[serde(default)]
     server: String,
+    #[serde(default)]
     name: String,
     arguments: String,
+    /// All of the arguments, as the text of their JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<String>,
+    #[serde(default)]
     bytes: usize,
+    #[serde(default)]
     sha256: String,
+    #[serde(default)]
     masked: usize,
+    #[serde(default)]
     shortened: bool,
     effect: Option<String>,
     rule: String,
     state: String,
     age: u64,
+    #[serde(default)]
     expires: u64,
 }
 
@@ -124,6 +136,7 @@ impl From<OpenQuestion> for Question {
             server: question.server,
             name: question.name,
             arguments: question.arguments.text,
+            raw: question.raw.map(|raw| raw.as_str().to_owned()),
             bytes: question.arguments.bytes,
             sha256: question.arguments.sha256,
             masked: question.arguments.masked,
@@ -162,6 +175,7 @@ impl Question {
                 masked: self.masked,
                 shortened: self.shortened,
             },
+            raw: self.raw.and_then(|raw| Json::parse(raw).ok()),
             effect,
             rule: self.rule,
             stands: states.into_iter().find(|state| state.as_str() == self.state)?,
@@ -233,6 +247,14 @@ mod tests {
         for answer in all {
             assert_eq!(Said::new("k7f2", answer).read(), Some(answer));
         }
+    }
+
+    #[test]
+    fn a_question_of_an_older_gateway_is_read() {
+        let text = r#"{"id":"k7f2","caller":"me","client":null,"kind":"tool","item":"f__t",
+            "arguments":"{}","effect":"write","rule":"default","state":"open","age":5}"#;
+        let question = serde_json::from_str::<Question>(text).unwrap().read().unwrap();
+        assert_eq!((question.id.as_str(), question.raw), ("k7f2", None));
     }
 
     #[test]

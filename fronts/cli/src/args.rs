@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use acl::{AccessArg, AclCheckArgs, AclCommand, ClassifyArgs, FormatArg};
 pub use approvals::{
-    ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, SpanArgs, WidthArgs, YesArgs,
+    ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, ShowArgs, SpanArgs, WidthArgs, YesArgs,
 };
 pub use audit::{AuditArgs, AuditKind};
 pub use clients::{ClientArgs, ImportArgs, InstallArgs, SecretsArg};

@@ -9,6 +9,7 @@ mod colons;
 mod lines;
 mod tree;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use capstan_model::secret::{MASK, is_secret_name};
@@ -110,6 +111,8 @@ pub(crate) struct Secrets {
     hidden: Vec<bool>,
     /// Secrets that are hidden in messages too, longest first.
     words: Vec<String>,
+    /// Secrets that are hidden in messages where one of them is a whole key, longest first.
+    keys: Vec<String>,
 }
 
 /// The text of a configuration file with a `*` for every byte of a secret.
@@ -123,16 +126,26 @@ impl Secrets {
     /// The secrets of a text that is in the file at `path`.
     pub(crate) fn find(path: &str, text: &str, hide: Hide) -> Self {
         let guessed = guess(text);
-        let mut secrets = match Syntax::of(path, text).parse(text) {
-            Ok(document) => {
-                let found = tree::find(&document.table, text, hide);
-                let mut hidden = guessed;
-                found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
-                found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
-                Self { hidden, words: found.words }
-            }
-            Err(_) => Self { words: runs(text, &guessed), hidden: guessed },
+        let mut is_read = true;
+        let mut secrets = if let Ok(document) = Syntax::of(path, text).parse(text) {
+            let found = tree::find(&document.table, text, hide);
+            let mut hidden = guessed;
+            found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
+            found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
+            Self { hidden, words: found.words, keys: found.keys }
+        } else {
+            // Nothing of such a file is started.
+            is_read = false;
+            let words = runs(text, &guessed);
+            Self { keys: words.clone(), words, hidden: guessed }
         };
+        secrets.keys.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        secrets.keys.retain(|word| !word.is_empty());
+        secrets.keys.dedup();
+        // Who writes a file must not choose which of its words a person does not see.
+        if hide == Hide::Secrets && is_read {
+            return secrets;
+        }
         secrets.words.retain(|word| word.len() >= MIN_REPEATED);
         secrets.words.sort_by_key(|word| std::cmp::Reverse(word.len()));
         secrets.words.dedup();
@@ -166,8 +179,37 @@ impl Secrets {
                     *text = text.replace(word.as_str(), MASK);
                 }
             }
+            for key in &self.keys {
+                if let Cow::Owned(shown) = without_key(text, key) {
+                    *text = shown;
+                }
+            }
         }
     }
+}
+
+/// A message with a mask wherever `key` stands in it as a whole key, or as a whole part of a path of
+/// keys.
+fn without_key<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
+    let ends = |c: char| "`.\"'[]:".contains(c);
+    let mut shown = String::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(key) {
+        let end = at + key.len();
+        let (before, behind) = (text.get(..at), text.get(end..));
+        let is_whole = before.is_some_and(|before| before.is_empty() || before.ends_with(ends))
+            && behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(ends));
+        if is_whole {
+            shown.push_str(text.get(from..at).unwrap_or_default());
+            shown.push_str(MASK);
+            from = end;
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(shown)
 }
 
 /// The bytes that belong to a secret, as far as lines tell. A block that is commented out is read as

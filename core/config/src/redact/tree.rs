@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use capstan_model::mask::secrets_in_url;
 use capstan_model::secret::{is_secret_name, looks_like_token};
 
 use super::{DOORS, Hide, bare, holds_tokens, is_member, is_plain_member};
@@ -17,6 +18,22 @@ const LOGIN_KINDS: [&str; 6] = ["oauth", "oauth2", "none", "bearer", "basic", "a
 /// Tables of rules about calls, whose names or places speak of logins.
 const RULES: [&str; 2] = ["acl", "authorization"];
 
+/// How the names end of what a server is started with or reached by. A person who approves a file sees
+/// it, whatever it looks like.
+const ACTIVE: [&str; 11] = [
+    "args",
+    "arguments",
+    "cmd",
+    "command",
+    "cwd",
+    "exec",
+    "helper",
+    "path",
+    "script",
+    "uri",
+    "url",
+];
+
 /// The keys and values of a file.
 #[derive(Default)]
 pub(super) struct Found {
@@ -26,6 +43,8 @@ pub(super) struct Found {
     pub(super) secret: Vec<Range<usize>>,
     /// Secrets that must not be repeated elsewhere.
     pub(super) words: Vec<String>,
+    /// Keys that are secrets, however short.
+    pub(super) keys: Vec<String>,
 }
 
 /// What the tables around a value say about it.
@@ -78,9 +97,12 @@ impl Finder<'_> {
         let is_token = around == Around::Tokens && !is_member(name);
         // A server may have any name, also a long one with a number.
         let names_server = entry.node.as_table().is_some_and(is_server);
-        if is_token || (looks_like_token(name) && !names_server) {
+        let looks_so = self.hide == Hide::EveryValue && looks_like_token(name) && !names_server;
+        if is_token || looks_so {
             self.hide(&entry.key, name);
-            self.found.words.extend(entry.written.clone());
+            let words = [Some(name.to_owned()), entry.written.clone()];
+            self.found.keys.extend(words.iter().flatten().cloned());
+            self.found.words.extend(words.into_iter().flatten());
         } else {
             self.found.known.push(entry.key.clone());
         }
@@ -89,6 +111,11 @@ impl Finder<'_> {
     fn node(&mut self, name: &str, node: &Node, around: Around) {
         match &node.value {
             Value::Table(table) => self.table(table, around),
+            Value::List(nodes) if self.hide == Hide::Secrets => {
+                for node in nodes {
+                    self.node(name, node, around);
+                }
+            }
             Value::List(nodes) => {
                 let words: Vec<&str> = nodes.iter().filter_map(Node::as_text).collect();
                 let mut masked = mask_arguments(words).into_iter();
@@ -113,6 +140,7 @@ impl Finder<'_> {
                     self.hide(&node.span, word);
                 } else {
                     self.found.known.push(node.span.clone());
+                    self.in_url(&node.span, &text.value);
                 }
             }
             Value::Number(number) | Value::Moment(number) => {
@@ -133,6 +161,10 @@ impl Finder<'_> {
         if is_reference(value) {
             return false;
         }
+        let is_active = around != Around::Door && is_active(name);
+        if self.hide == Hide::Secrets && is_active {
+            return false;
+        }
         let is_named = is_secret_name(name) && !is_plain_member(name);
         let by_place = match around {
             Around::Plain => is_named && !LOGIN_KINDS.contains(&value),
@@ -141,7 +173,24 @@ impl Finder<'_> {
             Around::Tokens => !is_plain_member(name),
             Around::Secret => true,
         };
-        by_place || looks_secret(value)
+        let by_look = match self.hide {
+            Hide::EveryValue => looks_secret(value),
+            // In another text, one word that looks so would hide all others.
+            Hide::Secrets => around != Around::Plain && looks_like_token(value),
+        };
+        by_place || by_look
+    }
+
+    /// Hides the password and the secret parameters of a URL that is shown.
+    fn in_url(&mut self, span: &Range<usize>, url: &str) {
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        // One that is written with escapes is shown.
+        if let Some(at) = written.find(url) {
+            let start = span.start + at;
+            let secrets = secrets_in_url(url).into_iter();
+            let moved = secrets.map(|secret| start + secret.start..start + secret.end);
+            self.found.secret.extend(moved);
+        }
     }
 
     /// Hides a key or a value, without its quotes. The word is hidden elsewhere too.
@@ -189,6 +238,12 @@ fn inside(name: &str, node: &Node, around: Around) -> Around {
         Around::Plain if has_members && is_secret_name(name) => Around::Login,
         Around::Plain | Around::Door | Around::Login | Around::Tokens => around,
     }
+}
+
+/// Whether a server is started with the value of this name, or reached by it.
+fn is_active(name: &str) -> bool {
+    let bare = bare(name);
+    ACTIVE.iter().any(|end| bare.ends_with(end))
 }
 
 /// Whether a table says how to reach a server.

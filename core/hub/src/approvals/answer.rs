@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use capstan_model::{Effect, Kind};
+use capstan_wire::Json;
 use jiff::Timestamp;
 
-use super::{Approvals, Decision, Extent, GOOD_FOR, Layout, NoRule, Others, ShownArguments, Span};
+use super::{
+    Approvals, Decision, Extent, GOOD_FOR, Layout, Masks, NoRule, Others, ShownArguments, Span,
+};
 use crate::Ground;
 use crate::approvals::desk::Open;
 use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
@@ -88,6 +91,8 @@ pub struct OpenQuestion {
     pub name: String,
     /// Its arguments, shortened in a list; for what is approved already only their digest.
     pub arguments: ShownArguments,
+    /// All of its arguments as they were sent, where one question is shown. They may hold secrets.
+    pub raw: Option<Json>,
     /// What it does; `None` for what is approved already.
     pub effect: Option<Effect>,
     /// The rule that asks.
@@ -120,13 +125,13 @@ impl Approvals {
         let Some(others) = &self.others else { return (0, Vec::new()) };
         let now = others.shells.clock.monotonic();
         others.desk.sweep(now.saturating_sub(GOOD_FOR));
-        let layout = Layout::Line(MAX_ARGUMENTS);
-        let (revision, mut all) = others.desk.look(|open| shown(open, now, layout));
+        let (revision, seen) = others.desk.look(|open| Glimpse::from(open));
+        let mut all: Vec<_> = seen.into_iter().map(|seen| seen.shown(now)).collect();
         all.extend(others.granted().await);
         (revision, all)
     }
 
-    /// One question with all of its arguments, or an approval that is not used yet.
+    /// One question with all of its arguments as they were sent, or an approval that is not used yet.
     ///
     /// # Errors
     /// When there is none of that name.
@@ -135,10 +140,13 @@ impl Approvals {
         let others = self.others.as_ref().ok_or_else(unknown)?;
         let now = others.shells.clock.monotonic();
         others.desk.sweep(now.saturating_sub(GOOD_FOR));
-        let full = |open: &Open| (open.id == id).then(|| shown(open, now, Layout::Full));
-        let (_, found) = others.desk.look(full);
+        let glimpse = |open: &Open| (open.id == id).then(|| Glimpse::from(open));
+        let (_, found) = others.desk.look(glimpse);
         match found.into_iter().flatten().next() {
-            Some(question) => Ok(question),
+            Some(seen) => {
+                let raw = Some(seen.question.arguments.clone());
+                Ok(OpenQuestion { raw, ..seen.shown(now) })
+            }
             None => others.granted().await.into_iter().find(|it| it.id == id).ok_or_else(unknown),
         }
     }
@@ -256,22 +264,64 @@ fn tell(mut open: Open, answer: Answer) -> Option<Open> {
     }
 }
 
-fn shown(open: &Open, now: Duration, layout: Layout) -> OpenQuestion {
-    let Question { caller, id, kind, effect, rule, .. } = &open.question;
-    OpenQuestion {
-        id: open.id.clone(),
-        caller: caller.subject.clone(),
-        client: caller.client.clone(),
-        kind: *kind,
-        item: clipped(id.to_string()),
-        server: id.server.to_string(),
-        name: clipped(id.item.clone()),
-        arguments: open.question.shown_arguments(layout),
-        effect: Some(*effect),
-        rule: clipped(rule.clone()),
-        stands: if open.waiting.is_some() { Stands::Waiting } else { Stands::Open },
-        age: now.saturating_sub(open.asked),
-        expires: GOOD_FOR.saturating_sub(now.saturating_sub(open.asked)),
+/// A question as it lay open, so that nothing is written while the desk is locked.
+struct Glimpse {
+    id: String,
+    question: Question,
+    sha256: String,
+    stands: Stands,
+    asked: Duration,
+}
+
+// === impl Glimpse ===
+
+impl From<&Open> for Glimpse {
+    fn from(open: &Open) -> Self {
+        Self {
+            id: open.id.clone(),
+            question: open.question.clone(),
+            sha256: open.binding.arguments.clone(),
+            stands: if open.waiting.is_some() { Stands::Waiting } else { Stands::Open },
+            asked: open.asked,
+        }
+    }
+}
+
+impl Glimpse {
+    fn shown(self, now: Duration) -> OpenQuestion {
+        let Question { caller, id, kind, effect, rule, arguments, .. } = self.question;
+        let layout = Layout::Line(MAX_ARGUMENTS);
+        let age = now.saturating_sub(self.asked);
+        OpenQuestion {
+            id: self.id,
+            caller: caller.subject.clone(),
+            client: caller.client.clone(),
+            kind,
+            item: clipped(id.to_string()),
+            server: id.server.to_string(),
+            name: clipped(id.item),
+            arguments: ShownArguments::of(&arguments, self.sha256, layout, Masks::Secrets),
+            raw: None,
+            effect: Some(effect),
+            rule: clipped(rule),
+            stands: self.stands,
+            age,
+            expires: GOOD_FOR.saturating_sub(age),
+        }
+    }
+}
+
+// === impl OpenQuestion ===
+
+impl OpenQuestion {
+    /// The question with all of its arguments laid out, where they are at hand.
+    #[must_use]
+    pub fn in_full(mut self, masks: Masks) -> Self {
+        if let Some(raw) = &self.raw {
+            let sha256 = self.arguments.sha256;
+            self.arguments = ShownArguments::of(raw, sha256, Layout::Full, masks);
+        }
+        self
     }
 }
 
@@ -296,6 +346,7 @@ fn approved(grant: Grant, now: Timestamp) -> OpenQuestion {
         server: String::new(),
         name: String::new(),
         arguments: ShownArguments { sha256, ..ShownArguments::default() },
+        raw: None,
         effect: None,
         rule: String::new(),
         stands: Stands::Approved,

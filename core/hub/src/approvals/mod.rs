@@ -26,7 +26,7 @@ use futures::future::{Either, select};
 use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
-pub use arguments::{Layout, ShownArguments};
+pub use arguments::{Layout, Masks, ShownArguments};
 pub use desk::{MAX_OPEN, MAX_OWN};
 pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};

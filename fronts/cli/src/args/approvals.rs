@@ -65,6 +65,9 @@ pub struct NoArgs {
 pub struct ShowArgs {
     /// The question, as the list names it
     pub id: String,
+    /// Show values that are masked as secrets too
+    #[arg(long)]
+    pub unmasked: bool,
 }
 
 /// How far a yes reaches, beyond the one call.

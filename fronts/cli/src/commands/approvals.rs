@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use capstan_hub::approvals::{Answer, Answered, Extent, OpenQuestion, Span, Stands, Width};
+use capstan_hub::approvals::{Answer, Answered, Extent, Masks, OpenQuestion, Span, Stands, Width};
 use serde_json::{Value, json};
 
-use crate::args::{ApprovalsArgs, ApprovalsCommand};
+use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
 use crate::clean::one_line;
 use crate::confirm;
 use crate::context::Context;
@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit,
             answer(context, &args.id, Answer::Yes(extent)).await
         }
         Some(ApprovalsCommand::No(args)) => answer(context, &args.id, Answer::No).await,
-        Some(ApprovalsCommand::Show(args)) => show(context, &args.id).await,
+        Some(ApprovalsCommand::Show(args)) => show(context, args).await,
         Some(ApprovalsCommand::Watch) => watch(context).await,
     }
 }
@@ -66,8 +66,17 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Shows one call with all of its arguments, page by page where a person reads.
-async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
+async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
+    let id = &args.id;
     let question = context.host.question(id).await?;
+    if args.unmasked && question.raw.is_none() && question.stands != Stands::Approved {
+        return Err(Failure::usage(
+            "the gateway is older than this command and sends no such values",
+        )
+        .hint("leave `--unmasked` out, or start the gateway again"));
+    }
+    let masks = if args.unmasked { Masks::Nothing } else { Masks::Secrets };
+    let question = question.in_full(masks);
     if context.print.wants_json() {
         context.print.json(&to_json(&question));
         return Ok(Exit::Ok);
@@ -76,6 +85,7 @@ async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
         context.print.data(&approved(&question));
         return Ok(Exit::Ok);
     }
+    let masked = question.arguments.masked;
     if can_page(context) {
         let paged = tokio::task::spawn_blocking(move || {
             // Whoever closes it has seen enough.
@@ -87,6 +97,11 @@ async fn show(context: &Context, id: &str) -> Result<Exit, Failure> {
         let mut lines = confirm::head(&shown, PLAIN_COLUMNS);
         lines.extend(panel::lines(&question.arguments.text, usize::MAX));
         context.print.data(&lines.join("\n"));
+    }
+    if masked > 0 {
+        context
+            .print
+            .hint(&format!("`capstan approvals show {id} --unmasked` shows masked values"));
     }
     context.print.hint(&format!("`capstan approvals yes {id}` lets it run, `no {id}` refuses it"));
     Ok(Exit::Ok)
@@ -123,7 +138,9 @@ fn shown(question: &OpenQuestion) -> confirm::Shown<'_> {
         ("expires", format!("in {}", seconds(question.expires))),
     ];
     let OpenQuestion { kind, server, name, arguments, .. } = question;
-    confirm::Shown { kind: *kind, server, name, facts, arguments }
+    let unmasked = || question.clone().in_full(Masks::Nothing).arguments;
+    let unmasked = (question.raw.is_some() && arguments.masked > 0).then(unmasked);
+    confirm::Shown { kind: *kind, server, name, facts, arguments, unmasked }
 }
 
 fn seconds(time: Duration) -> String {
@@ -199,7 +216,15 @@ fn say_nothing_at_first(context: &Context, seen: &Seen) {
 async fn decide(context: &Context, question: OpenQuestion) -> Result<(), Failure> {
     let id = question.id;
     // It may be answered by now.
-    let Ok(question) = context.host.question(&id).await else { return Ok(()) };
+    let question = match context.host.question(&id).await {
+        Ok(question) => question.in_full(Masks::Secrets),
+        Err(failure) => {
+            if failure.exit != Exit::NotFound {
+                context.print.failure(&failure);
+            }
+            return Ok(());
+        }
+    };
     let asked = tokio::task::spawn_blocking(move || ask(&mut Terminal, &question));
     let Some(said) = asked.await.unwrap_or_default() else { return Ok(()) };
     match answer(context, &id, said).await {

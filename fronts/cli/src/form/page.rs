@@ -41,9 +41,9 @@ pub(super) fn visit(
         prompter.say("declined: this is no web address whose host can be told for sure");
         return Ok(Reply::Decline);
     };
-    let (columns, _) = prompter.size();
     prompter.say(&format!("host: {}", page.host));
-    prompter.say(&panel::lines(url, columns).join("\n"));
+    // Unbroken, so that it can be copied: it was checked above, and has no blanks to imitate us with.
+    prompter.say(url);
     for warning in page.warnings {
         prompter.say(&format!("warning: {warning}"));
     }

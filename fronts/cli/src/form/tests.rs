@@ -326,6 +326,13 @@ fn a_file_answers_with_valid_values_only() {
 }
 
 #[test]
+fn a_long_address_is_shown_unbroken() {
+    let url = format!("https://example.com/login?state={}", "x1".repeat(300));
+    let (_, shown) = play(Want::Visit(url.clone()), "m", [Pick(0)]);
+    assert!(shown.contains(&url), "{shown:?}");
+}
+
+#[test]
 fn a_page_is_shown_with_its_host_and_never_opened() {
     let visit = |acts: Vec<Act>| {
         play(Want::Visit("https://bank.com@evil.example/pay".to_owned()), "log in", acts)
@@ -338,7 +345,7 @@ fn a_page_is_shown_with_its_host_and_never_opened() {
             "`linear` asks you to visit a page:",
             "│ log in",
             "host: evil.example",
-            "│ https://bank.com@evil.example/pay",
+            "https://bank.com@evil.example/pay",
             "warning: what stands before the `@` is not the host",
             "For `linear`: have you finished there? [\"yes, I have finished\", \"decline\", \"cancel\"] from 0",
         ]
