@@ -51,7 +51,7 @@ pub(super) struct Open {
 impl<'a> Lines<'a> {
     fn step(&mut self) {
         match self.rest.chars().next() {
-            Some('#') => self.show(self.rest.find('\n').unwrap_or(self.rest.len())),
+            Some('#') => self.comment(),
             Some(quote @ ('"' | '\'')) => self.string(quote),
             Some('[') if self.open.is_empty() && self.key.is_empty() => self.header(),
             Some(bracket @ ('[' | '{')) => {
@@ -83,6 +83,18 @@ impl<'a> Lines<'a> {
             Some(c) if c == '.' || c.is_whitespace() => self.show(c.len_utf8()),
             Some(_) | None => self.word(),
         }
+    }
+
+    /// A comment to the end of its line: of its words, those are hidden that would be as arguments.
+    fn comment(&mut self) {
+        let end = self.rest.find('\n').unwrap_or(self.rest.len());
+        let comment = self.rest.get(..end).unwrap_or_default();
+        let words: Vec<&str> = comment.split_whitespace().collect();
+        for (word, masked) in words.iter().zip(mask_arguments(words.iter().copied())) {
+            self.show(self.rest.find(word).unwrap_or_default());
+            if masked == *word { self.show(word.len()) } else { self.hide(word.len()) }
+        }
+        self.show(self.rest.find('\n').unwrap_or(self.rest.len()));
     }
 
     /// A new line, which ends a statement; also one whose brackets were forgotten.

@@ -272,3 +272,27 @@ fn a_person_who_must_know_what_a_file_does_sees_all_but_its_secrets() {
     let shown = redact_file("x", text, Hide::Secrets);
     assert_eq!(shown, text.replace("hunter22", "********"));
 }
+
+#[test]
+fn a_secret_in_a_comment_behind_a_value_is_hidden() {
+    let secret = "9f8e7d6c5b4a39281706f5e4d3c2b1a0";
+    let github = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    for comment in [
+        format!("# token={github}"),
+        format!("# {github}"),
+        format!("# --token={secret}"),
+        format!("# --token {secret}"),
+        format!("# export GITHUB_TOKEN={secret}"),
+        format!("# see https://127.0.0.1/?token={secret}"),
+    ] {
+        // Once in a file that can be parsed, once in one that cannot.
+        for rest in ["timeout = \"5s\"", "timeout = "] {
+            let text = format!("[servers.a]\ncommand = \"x\" {comment}\n{rest}\n");
+            let shown = redact_file("a.toml", &text, Hide::EveryValue);
+            assert!(!shown.contains(secret) && !shown.contains(github), "{shown}");
+            assert_eq!(shown.len(), text.len());
+        }
+    }
+    let text = "[servers.a]\ncommand = \"x\" # starts the server of the team\n";
+    assert_eq!(redact_file("a.toml", text, Hide::EveryValue), text);
+}
