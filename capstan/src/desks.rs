@@ -166,10 +166,12 @@ struct Missed {
 
 impl Missed {
     fn add(&mut self, error: ControlError) {
-        match error {
-            ControlError::Unknown => self.running += 1,
-            error if is_gone(&error) => tracing::debug!(%error, "a gateway is gone"),
-            error => self.failed = Some(error),
+        if matches!(error, ControlError::Unknown) {
+            self.running += 1;
+        } else if is_gone(&error) {
+            tracing::debug!(%error, "a gateway is gone");
+        } else {
+            self.failed = Some(error);
         }
     }
 
@@ -180,13 +182,10 @@ impl Missed {
 
 /// Whether a socket is left over from a gateway that no longer runs, or is not ours.
 fn is_gone(error: &ControlError) -> bool {
-    match error {
-        ControlError::Io { cause, .. } => {
-            matches!(cause.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
-        }
-        ControlError::Foreign { .. } => true,
-        _ => false,
+    if let ControlError::Io { cause, .. } = error {
+        return matches!(cause.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound);
     }
+    matches!(error, ControlError::Foreign { .. })
 }
 
 /// A gateway runs, and could not be asked.

@@ -242,7 +242,8 @@ fn is_other_way(fault: &Fault, tried: Way) -> bool {
             | Fault::Elsewhere(_)
             | Fault::Login(_)
             | Fault::Forbidden(_)
-            | Fault::RateLimited(_),
+            | Fault::RateLimited(_)
+            | Fault::Endless(_),
             Way::Streamable | Way::Sse,
         ) => false,
     }

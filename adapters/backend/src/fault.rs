@@ -36,6 +36,9 @@ pub(crate) enum Fault {
     /// What it sent is not what the protocol says.
     #[error("it sent something that is not MCP: {0}")]
     NotMcp(String),
+    /// It sends a message without end; the connection ends with it.
+    #[error("it sent something that is not MCP: {0}")]
+    Endless(String),
     /// An answer of it has more bytes than this, and was not kept.
     #[error("an answer of it has more than {0} bytes")]
     TooLong(usize),
@@ -56,7 +59,9 @@ impl Fault {
             }
             Self::RateLimited(retry_after) => CallError::RateLimited { server, retry_after },
             Self::Status { status, words } => CallError::Status { server, status, reason: words },
-            Self::NotMcp(problem) => CallError::Protocol { server, problem },
+            Self::NotMcp(problem) | Self::Endless(problem) => {
+                CallError::Protocol { server, problem }
+            }
             Self::TooLong(limit) => CallError::AnswerTooLarge {
                 item: server.to_string(),
                 size: limit.saturating_add(1),
@@ -76,6 +81,7 @@ impl Fault {
             | Self::RateLimited(_)
             | Self::Status { .. }
             | Self::NotMcp(_)
+            | Self::Endless(_)
             | Self::TooLong(_) => ServerState::Failed(self.to_string()),
         }
     }
@@ -89,7 +95,7 @@ impl Fault {
             | Self::Forbidden(_)
             | Self::RateLimited(_) => true,
             Self::Status { status, .. } => *status < 500,
-            Self::Unreachable(_) | Self::NotMcp(_) | Self::TooLong(_) => false,
+            Self::Unreachable(_) | Self::NotMcp(_) | Self::Endless(_) | Self::TooLong(_) => false,
         }
     }
 }

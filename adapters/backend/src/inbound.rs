@@ -136,13 +136,18 @@ impl Inbound {
 
     /// Fails the call that a message answers which does not end; the connection ends with it.
     ///
-    /// Where its beginning does not say which call that is, it is the only one in flight.
-    pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: String) {
+    /// Where its beginning does not say which call that is, it is the only one in flight, or one of
+    /// the requests that belong to no call.
+    pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
         if let Some(id) = cut::replied(beginning, b"") {
             self.pending.fail(id, NoReply::TooLong(printed));
-        } else if let Some(id) = self.pending.only() {
-            self.pending.fail(id, NoReply::Endless(problem));
+            return;
         }
+        let mut failed = self.pending.without_call();
+        failed.extend(self.pending.only());
+        failed
+            .into_iter()
+            .for_each(|id| self.pending.fail(id, NoReply::Endless(problem.to_owned())));
     }
 
     /// A question that could be for any of several clients is for none; the first is warned about.

@@ -222,7 +222,7 @@ impl Link {
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
             Err(NoReply::TooLong(limit)) => Err(RequestError::Refused(Fault::TooLong(limit))),
-            Err(NoReply::Endless(problem)) => Err(RequestError::Refused(Fault::NotMcp(problem))),
+            Err(NoReply::Endless(problem)) => Err(RequestError::Refused(Fault::Endless(problem))),
         }
     }
 

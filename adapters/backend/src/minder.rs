@@ -231,7 +231,7 @@ async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Ove
             Ok(None) => return Over::Output,
             Err(error) => {
                 if let LineError::Endless { printed, beginning } = &error {
-                    inbound.endless(beginning, *printed, error.to_string());
+                    inbound.endless(beginning, *printed, &error.to_string());
                 }
                 return Over::Broken(error.to_string());
             }

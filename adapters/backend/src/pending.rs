@@ -108,6 +108,12 @@ impl Pending {
         }
     }
 
+    /// The requests that belong to no call: the handshake, lists, pings.
+    pub(crate) fn without_call(&self) -> Vec<u64> {
+        let map = self.map();
+        map.iter().filter(|(_, waiter)| waiter.operator.is_none()).map(|(id, _)| *id).collect()
+    }
+
     /// The request that is waited for, when it is the only one.
     pub(crate) fn only(&self) -> Option<u64> {
         let ids: Vec<u64> = self.map().keys().take(2).copied().collect();

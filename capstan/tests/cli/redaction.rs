@@ -141,6 +141,7 @@ const YAML: &[Auth] = &[
 /// A file that is approved shows all that it runs, also the secrets on a command line.
 fn without_arguments(text: &str) -> String {
     let text = text.replace("\"--token\",\n\"plum-tart-77\"", "\"--token\",\n\"x\"");
+    let text = text.replace("\"--token\",\n[\"plum-tart-77\"]", "\"--token\",\n[\"x\"]");
     text.replace("--api-key=plum-tart-77", "--api-key=x")
 }
 
@@ -186,14 +187,20 @@ fn check(auth: &[Auth], extra: [&str; 3]) {
             world.write(format!("project/files/{name}"), text);
             let config = format!("--config {dialect}:files/{name}");
             // Where there is a mistake, the line is shown in a frame with the name of its file.
-            let framed = if [3, 5].contains(&at) { *name } else { "error" };
+            let framed = match (*dialect, at) {
+                // Only a whole bundle is read; this is no archive.
+                ("mcpb", _) => "bundle",
+                (_, 3 | 5) => *name,
+                _ => "error",
+            };
             silent(&world, &format!("config check {config}"), text, framed);
             let framed = framed.replace("error", "problems");
             silent(&world, &format!("config check --json {config}"), text, &framed);
             if at < 2 {
+                let checked = if *dialect == "mcpb" { "bundle" } else { "configuration" };
                 for (words, says) in [
                     ("config show", ""),
-                    ("doctor", "configuration"),
+                    ("doctor", checked),
                     ("list --debug", ""),
                     ("list --json", ""),
                 ] {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use capstan_hub::Ground;
-use capstan_hub::approvals::{Answer, AnswerError, Answered, GOOD_FOR};
+use capstan_hub::approvals::{
+    Answer, AnswerError, Answered, GOOD_FOR, Layout, Masks, ShownArguments,
+};
 use capstan_hub::ports::Approval;
 use capstan_model::CallError;
 use futures::FutureExt;
@@ -230,10 +232,13 @@ async fn the_operator_can_see_all_of_the_arguments_and_their_digest() {
     scene.refused("files__write", &long).await;
     let listed = scene.open(1).await.remove(0);
     let full = scene.world.hub.approvals.question(&listed.id).await.unwrap();
-    assert!(!full.arguments.shortened && full.arguments.bytes == long.len());
-    assert!(full.arguments.text.contains(&"é".repeat(5000)), "{}", full.arguments.text);
-    assert!(full.arguments.text.contains("\n  \"path\": \"/x\","), "{}", full.arguments.text);
-    assert!(!full.arguments.text.contains("hunter2"));
+    let raw = full.raw.as_ref().unwrap();
+    let sha256 = full.arguments.sha256.clone();
+    let shown = ShownArguments::of(raw, sha256, Layout::Full, Masks::Secrets);
+    assert!(!shown.shortened && shown.bytes == long.len());
+    assert!(shown.text.contains(&"é".repeat(5000)), "{}", shown.text);
+    assert!(shown.text.contains("\n  \"path\": \"/x\","), "{}", shown.text);
+    assert!(!shown.text.contains("hunter2"));
     assert_eq!((full.server.as_str(), full.name.as_str()), ("files", "write"));
     assert_eq!(full.arguments.sha256, listed.arguments.sha256);
     assert!(full.expires <= GOOD_FOR && !full.expires.is_zero());

@@ -8,7 +8,8 @@ use capstan_model::Verdict;
 
 /// The lists of rules in the order in which they are consulted.
 ///
-/// Within one [`Vote`] the first rule that matches decides.
+/// Tool policy and authorization give one verdict, permissions another; for each of the two, the
+/// first rule that matches decides.
 pub const ORDER: [RuleGroup; 10] = [
     RuleGroup::new(Engine::ToolPolicy, Scope::AllServers, Some(Verdict::Deny)),
     RuleGroup::new(Engine::ToolPolicy, Scope::AllServers, Some(Verdict::Ask)),

@@ -1,7 +1,7 @@
 //! All rules in one table, compiled in the order of [`ORDER`].
 //!
 //! A decision looks only at the rows that the index proposes, an explanation at every row. Both go
-//! through [`vote`], so they cannot disagree unless the index misses a match; `decide_tests.rs`
+//! through `RuleTable::vote`, so they cannot disagree unless the index misses a match; `decide_tests.rs`
 //! tests that it misses none.
 
 use std::collections::{BTreeMap, HashMap};
