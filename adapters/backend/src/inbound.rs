@@ -145,9 +145,9 @@ impl Inbound {
         }
         let mut failed = self.pending.without_call();
         failed.extend(self.pending.only());
-        failed
-            .into_iter()
-            .for_each(|id| self.pending.fail(id, NoReply::Endless(problem.to_owned())));
+        for id in failed {
+            self.pending.fail(id, NoReply::Endless(problem.to_owned()));
+        }
     }
 
     /// A question that could be for any of several clients is for none; the first is warned about.
