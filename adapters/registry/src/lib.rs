@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use capstan_backend::download::download;
 use capstan_backend::plain::{PlainError, WebAddress};
-use capstan_config::registry::{BadOffer, Offer};
+use capstan_import::registry::{BadOffer, Offer};
 use capstan_policy::address::AddressPolicy;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
