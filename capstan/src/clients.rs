@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{Clients, ConfigFile, Installed, Mode, Spot, Uninstalled};
-use capstan_config::client::{
+use capstan_config::{Scope, SourceFile};
+use capstan_files::{Placed, PlacedError, Put, Taken};
+use capstan_import::Client;
+use capstan_import::clients::{
     Base, ClientError, ClientPlace, Named, Presence, Use, Way, presence, put, take,
 };
-use capstan_config::{Client, Scope, SourceFile};
-use capstan_files::{Placed, PlacedError, Put, Taken};
 
 use crate::host::{LocalHost, explained};
 

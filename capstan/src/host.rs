@@ -16,6 +16,7 @@ use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::{BoxFuture, Clock};
+use capstan_import::AllDialects;
 use capstan_mcp::Others;
 use capstan_model::{Kind, ServerName};
 
@@ -122,9 +123,9 @@ impl LocalHost {
             variable: &|name| self.world.variable(name),
             project_dir: &workspace.to_string_lossy(),
         };
-        let mut loaded = capstan_config::load(&sources, &around);
+        let mut loaded = capstan_config::load(&sources, &around, &AllDialects);
         let now = SystemClock::new().now();
-        loaded.problems.extend(capstan_config::idle_rules(&loaded.config, now));
+        loaded.problems.extend(capstan_config::dead_rules(&loaded.config, now));
         if options.no_mcp || loaded.environment.no_mcp {
             loaded.config.servers.clear();
         }

@@ -9,6 +9,7 @@ use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::ConfigFile;
 use capstan_config::{Dialect, Plugin, PluginPart, Scope, SourceFile};
 use capstan_files::{BundleLimits, bundle};
+use capstan_import::packages;
 
 use crate::host::{explained, read_file};
 
@@ -110,7 +111,7 @@ impl Folder {
             }
         }
         let text = manifest.as_ref().map_or("{}", |(_, text)| text);
-        let (plugin, named) = Plugin::of_manifest(&self.text, text);
+        let (plugin, named) = packages::plugin(&self.text, text);
         let mut sources: Vec<SourceFile> = Vec::new();
         for name in SERVERS {
             if let Some(text) = self.text_of(name)? {
@@ -136,7 +137,7 @@ impl Folder {
     fn bundle(&self) -> Result<Option<SourceFile>, Failure> {
         let text = self.text_of(bundle::MANIFEST)?;
         Ok(text.map(|text| {
-            let plugin = Plugin::of_bundle(&self.text, &text);
+            let plugin = packages::bundle(&self.text, &text);
             self.source(bundle::MANIFEST, text, plugin)
         }))
     }

@@ -6,9 +6,11 @@ use std::path::Path;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::Registries;
 use capstan_config::edit::{NewProgram, NewServer, NewTarget};
-use capstan_config::registry::{Need, Offer};
 use capstan_config::{Dialect, Kind, Plugin, Scope, Surroundings, load};
 use capstan_hub::ports::BoxFuture;
+use capstan_import::AllDialects;
+use capstan_import::packages::secrets;
+use capstan_import::registry::{Need, Offer};
 use capstan_registry::{OFFICIAL, Registry, RegistryError};
 
 use crate::host::{LocalHost, config_file, explained, read_file};
@@ -91,7 +93,7 @@ impl LocalHost {
             variable: &|name| answers.get(name).cloned().or_else(|| self.world.variable(name)),
             project_dir: &workspace.to_string_lossy(),
         };
-        let loaded = load(&sources, &around);
+        let loaded = load(&sources, &around, &AllDialects);
         let entry = loaded.config.servers.values().next();
         let entry = entry.ok_or_else(|| broken("the bundle has no server"))?;
         let server = entry.status.as_ref().map_err(|problem| {
@@ -109,7 +111,7 @@ impl LocalHost {
         };
         refuse_variables(&program, server.description.as_ref(), &answers)?;
         let (description, target) = (server.description.clone(), NewTarget::Stdio(program));
-        let needs = plugin.secrets().into_iter().filter(|need| {
+        let needs = secrets(plugin).into_iter().filter(|need| {
             let own = format!("${{{}}}", need.variable);
             answers.get(&need.variable).is_none_or(|answer| *answer == own)
         });
@@ -135,7 +137,7 @@ impl LocalHost {
         plugin: &Plugin,
         settings: &[(String, String)],
     ) -> Result<HashMap<String, String>, Failure> {
-        let secrets = plugin.secrets();
+        let secrets = secrets(plugin);
         let mut answers = HashMap::new();
         for (key, value) in settings {
             if plugin.settings.iter().all(|setting| setting.key != *key) {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use capstan_config::carry::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
-use capstan_config::{Client, Dialect, Scope, SourceFile};
+use capstan_config::{Dialect, Scope, SourceFile};
+use capstan_import::Client;
+use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
 use serde_json::json;
 
 use super::add::scope_of;

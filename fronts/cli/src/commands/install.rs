@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use capstan_config::client::{OUR_NAME, Way, put};
-use capstan_config::{Client, Scope};
+use capstan_config::Scope;
+use capstan_import::Client;
+use capstan_import::clients::{OUR_NAME, Way, put};
 use serde_json::json;
 
 use super::add::scope_of;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
-use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
 use serde::Serialize;
 
 use super::add::{scope_of, scope_word};

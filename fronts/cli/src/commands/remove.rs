@@ -38,7 +38,7 @@ pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, 
     let entry = find_server(&setup, &args.name)?;
     let source = setup.files.iter().find(|source| source.path == entry.origin.file);
     let dialect = source.and_then(|source| {
-        source.dialect.or_else(|| capstan_config::detect(&source.path, &source.text).ok())
+        source.dialect.or_else(|| capstan_import::detect(&source.path, &source.text).ok())
     });
     if dialect != Some(Dialect::Native) {
         let (display, file) = (&entry.display, &entry.origin.file);

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use capstan_config::client::Way;
-use capstan_config::{Client, Scope};
+use capstan_config::Scope;
+use capstan_import::Client;
+use capstan_import::clients::Way;
 use serde::Serialize;
 
 use super::ConfigFile;

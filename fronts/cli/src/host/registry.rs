@@ -1,8 +1,8 @@
 //! What the command line needs of registries.
 
 use capstan_config::edit::NewServer;
-use capstan_config::registry::{Need, Offer};
 use capstan_hub::ports::BoxFuture;
+use capstan_import::registry::{Need, Offer};
 
 use crate::exit::Failure;
 
