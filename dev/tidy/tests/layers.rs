@@ -7,6 +7,16 @@ use capstan_tidy::tree;
 const CORE: &[&str] =
     &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
 
+/// What fronts for people may build on: the core and the application layer.
+const CORE_AND_APP: &[&str] = &[
+    "capstan-model",
+    "capstan-wire",
+    "capstan-policy",
+    "capstan-config",
+    "capstan-hub",
+    "capstan-app",
+];
+
 /// The same, and what starts processes and sends requests.
 const CORE_AND_SPAWN: &[&str] = &[
     "capstan-model",
@@ -28,6 +38,8 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("core", "hub")) => {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
+        Some(("core", "app")) => Layer::Only(CORE),
+        Some(("fronts", "cli")) => Layer::Only(CORE_AND_APP),
         // Programs are started and requests leave in one place, and it is the backend's.
         Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
         Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
@@ -97,6 +109,11 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/policy", "capstan-hub", Normal),
         ("core/policy", "capstan-config", Dev),
         ("core/hub", "capstan-backend", Dev),
+        ("core/hub", "capstan-app", Normal),
+        ("core/app", "capstan-files", Dev),
+        ("core/app", "capstan-cli", Normal),
+        ("fronts/gateway", "capstan-app", Normal),
+        ("adapters/control", "capstan-app", Normal),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),
         ("adapters/audit", "capstan-backend", Normal),
@@ -131,6 +148,8 @@ fn the_layers_grant_what_the_architecture_needs() {
         ("adapters/backend", "capstan-testkit", DependencyKind::Dev),
         ("adapters/command", "capstan-backend", DependencyKind::Normal),
         ("fronts/gateway", "capstan-hub", DependencyKind::Normal),
+        ("core/app", "capstan-hub", DependencyKind::Normal),
+        ("fronts/cli", "capstan-app", DependencyKind::Normal),
         ("demo", "capstan-wire", DependencyKind::Normal),
         ("capstan", "capstan-backend", DependencyKind::Normal),
         ("capstan", "capstan-cli", DependencyKind::Normal),

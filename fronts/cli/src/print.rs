@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anstyle::{AnsiColor, Style};
+use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
 use serde::Serialize;
 
 use crate::args::Options;
 use crate::clean::clean;
 use crate::diagnose;
-use crate::exit::Failure;
+use crate::exit::ErrorJson;
 use crate::far::{Far, To};
 use crate::form::{Prompter, Terminal};
 
@@ -198,9 +199,9 @@ impl Printer {
     }
 
     /// Says why the command failed.
-    pub(crate) fn failure(&self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &AppError) {
         if self.wants_json() {
-            self.json(&failure.json());
+            self.json(&ErrorJson::from(failure));
             return;
         }
         for problem in &failure.problems {

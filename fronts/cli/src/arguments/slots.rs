@@ -2,9 +2,10 @@
 
 pub(crate) use capstan_hub::catalog::Need;
 
+use capstan_app::nearest;
+
 use super::quoted;
 use crate::clean::one_line;
-use crate::context::nearest;
 
 /// Longest piece of a word or a description that a message repeats.
 const MAX_SHOWN: usize = 80;

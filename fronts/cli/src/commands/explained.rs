@@ -1,12 +1,12 @@
 //! Shows what was decided about a call, and why.
 
+use capstan_app::Setup;
 use capstan_hub::Explained;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::Step;
 use serde::Serialize;
 
 use crate::clean::one_line;
-use crate::host::Setup;
 use crate::print::{Printer, width};
 use crate::table::table;
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use capstan_app::AppError;
 use capstan_config::ServerEntry;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::add::origin_word;
 use crate::args::WaitArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::table::table;
 use crate::waiting::Waiting;
 
@@ -46,11 +47,11 @@ struct Row {
     glyph: &'static str,
 }
 
-pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let patience = Context::patience(args);
-    let (tools, paces) = join(gather(context, hub, patience), context.host.paces(&setup)).await;
+    let (tools, paces) = join(gather(context, hub, patience), context.host.usage(&setup)).await;
     let (resources, prompts) =
         join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
     let rows: Vec<Row> = setup

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use capstan_app::{AppError, nearest};
 use capstan_hub::catalog::Reference;
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Hub};
@@ -17,12 +18,12 @@ use super::tools::tell_missing;
 use crate::answer;
 use crate::args::{PromptArgs, WaitArgs};
 use crate::arguments::slots::{self, SlotError};
-use crate::context::{Context, nearest};
-use crate::exit::{Exit, Failure};
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::operator::Person;
 use crate::waiting::Waiting;
 
-pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, AppError> {
     let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
@@ -61,7 +62,7 @@ async fn complete(
     typed: &str,
     beginning: &str,
     words: &[String],
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let found = find(context, hub, &Caller::operator(Front::Cli), typed).await;
     let (id, prompt) = found.map_err(Refusal::show)?;
     let slots = arguments_of(&prompt.definition);

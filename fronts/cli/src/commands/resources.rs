@@ -1,5 +1,6 @@
 //! `capstan resources`: what servers have to read.
 
+use capstan_app::AppError;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, Kind, ServerName};
 use capstan_wire::object;
@@ -9,10 +10,10 @@ use super::tools::tell_missing;
 use crate::answer::size;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::table::table;
 
-pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let listing = if args.templates { Listing::Templates } else { Listing::Resources };
