@@ -75,12 +75,13 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };
-    let format = match &cli.command {
-        Command::Serve(args) => match args.log_format {
+    let format = if let Command::Serve(args) = &cli.command {
+        match args.log_format {
             LogFormat::Text => logs::Format::Timed,
             LogFormat::Json => logs::Format::Json,
-        },
-        _ => logs::Format::Short,
+        }
+    } else {
+        logs::Format::Short
     };
     let detail = if cli.options.debug { logs::Detail::Debug } else { logs::Detail::Usual };
     logs::start(&world, format, detail);

@@ -20,9 +20,9 @@ pub struct AppError {
     /// True if another attempt can succeed.
     pub retryable: bool,
     /// Errors in configuration files.
-    pub problems: Vec<Problem>,
+    pub problems: Box<[Problem]>,
     /// The files that contain the problems.
-    pub files: Vec<SourceFile>,
+    pub files: Box<[SourceFile]>,
 }
 
 /// The kinds of failure.
@@ -61,8 +61,8 @@ impl AppError {
             message: message.into(),
             hint: None,
             retryable: false,
-            problems: Vec::new(),
-            files: Vec::new(),
+            problems: Box::default(),
+            files: Box::default(),
         }
     }
 
@@ -92,12 +92,16 @@ impl AppError {
     }
 
     /// These files have these errors.
-    pub fn problems(problems: Vec<Problem>, files: Vec<SourceFile>) -> Self {
+    pub fn problems(
+        problems: impl Into<Box<[Problem]>>,
+        files: impl Into<Box<[SourceFile]>>,
+    ) -> Self {
+        let problems = problems.into();
         let message = match problems.len() {
             1 => "the configuration has an error".to_owned(),
             count => format!("the configuration has {count} errors"),
         };
-        Self { problems, files, ..Self::config(message) }
+        Self { problems, files: files.into(), ..Self::config(message) }
     }
 
     /// An error with its causes in one message.

@@ -38,11 +38,10 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("core", "hub")) => {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
-        Some(("core", "app")) => Layer::Only(CORE),
         Some(("fronts", "cli")) => Layer::Only(CORE_AND_APP),
         // Programs are started and requests leave in one place, and it is the backend's.
         Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
-        Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
+        Some(("core", "app") | ("adapters" | "fronts", _)) => Layer::Only(CORE),
         None if folder == "demo" => Layer::Only(&["capstan-wire"]),
         None if folder == "bench" => Layer::Measures,
         None if folder == "capstan" => Layer::Product,
