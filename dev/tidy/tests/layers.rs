@@ -7,7 +7,7 @@ use capstan_tidy::tree;
 const CORE: &[&str] =
     &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
 
-/// What fronts for people may build on: the core and the application layer.
+/// The core and the application layer.
 const CORE_AND_APP: &[&str] = &[
     "capstan-model",
     "capstan-wire",
@@ -17,7 +17,18 @@ const CORE_AND_APP: &[&str] = &[
     "capstan-app",
 ];
 
-/// The same, and what starts processes and sends requests.
+/// What fronts for people may build on: the application layer, and shared text.
+const FOR_PEOPLE: &[&str] = &[
+    "capstan-model",
+    "capstan-wire",
+    "capstan-policy",
+    "capstan-config",
+    "capstan-hub",
+    "capstan-app",
+    "capstan-text",
+];
+
+/// The core, and what starts processes and sends requests.
 const CORE_AND_SPAWN: &[&str] = &[
     "capstan-model",
     "capstan-wire",
@@ -38,7 +49,8 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("core", "hub")) => {
             Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
         }
-        Some(("fronts", "cli")) => Layer::Only(CORE_AND_APP),
+        Some(("fronts", "text")) => Layer::Only(CORE_AND_APP),
+        Some(("fronts", "cli")) => Layer::Only(FOR_PEOPLE),
         // Programs are started and requests leave in one place, and it is the backend's.
         Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
         Some(("core", "app") | ("adapters" | "fronts", _)) => Layer::Only(CORE),
@@ -112,6 +124,8 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/app", "capstan-files", Dev),
         ("core/app", "capstan-cli", Normal),
         ("fronts/gateway", "capstan-app", Normal),
+        ("fronts/gateway", "capstan-text", Normal),
+        ("fronts/text", "capstan-cli", Normal),
         ("adapters/control", "capstan-app", Normal),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),

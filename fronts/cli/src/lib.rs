@@ -2,28 +2,20 @@
 //!
 //! Read in this order: [`args`] is what can be typed, [`serving`] what `serve` needs
 //! from the program around it, [`far`] how it works in a gateway that runs, `context` what every command gets, `commands` has one file a command,
-//! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
-//! asks: `operator`, `confirm`, `form`, `panel`, `keyboard`.
+//! [`exit`] how it ends. The rest prints: `print`, `waiting`; or
+//! asks: `operator`, `keyboard`. What people read and type is in `capstan-text`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
-//! through `clean` before a person sees it.
+//! through `capstan_text::clean` before a person sees it.
 
 pub mod args;
 pub mod serving;
 pub mod exit;
 mod context;
 mod commands;
-mod arguments;
 mod operator;
-mod confirm;
-mod form;
-mod panel;
 pub mod far;
-mod answer;
 mod print;
-mod diagnose;
-mod table;
-mod clean;
 mod waiting;
 mod keyboard;
 mod complete;

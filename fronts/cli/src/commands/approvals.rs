@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use capstan_app::{AppError, ErrorKind, Seen};
 use capstan_hub::approvals::{Answer, Answered, Extent, Masks, OpenQuestion, Span, Stands, Width};
+use capstan_text::clean::one_line;
+use capstan_text::confirm;
+use capstan_text::form::{Prompter, Terminal};
+use capstan_text::panel;
+use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde_json::{Value, json};
 
 use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
-use crate::clean::one_line;
-use crate::confirm;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::form::{Prompter, Terminal};
-use crate::panel;
-use crate::print::{stderr_is_terminal, stdin_is_terminal, width};
-use crate::table::table;
 
 /// Longest name that is shown in a line of its own.
 const MAX_NAME: usize = 200;

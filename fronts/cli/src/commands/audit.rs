@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use capstan_app::{AppError, AuditMark, AuditQuery, AuditRow, AuditWhole, Errors, Setup};
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::args::{AuditArgs, AuditKind};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::print::counted;
 
 use super::audit_csv as csv;
 

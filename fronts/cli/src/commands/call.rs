@@ -6,16 +6,15 @@ use std::sync::{Arc, PoisonError};
 use capstan_app::{AppError, Setup};
 use capstan_hub::Call;
 use capstan_model::{CallError, Caller, Front, Kind, ServerName, Target};
+use capstan_text::answer;
+use capstan_text::arguments::{self, ArgumentError};
+use capstan_text::form::Elicit;
 use capstan_wire::Json;
 
-use crate::answer;
 use crate::args::{AskArgs, CallArgs};
-use crate::arguments::{self, ArgumentError};
-use crate::confirm::Confirm;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::form::Elicit;
-use crate::operator::{Manner, Person};
+use crate::operator::{Confirm, Manner, Person};
 use crate::print::Printer;
 use crate::waiting::Waiting;
 

@@ -2,14 +2,15 @@
 
 use capstan_app::AppError;
 use capstan_config::Severity;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde_json::json;
 
 use super::add::scope_word;
 use crate::args::ConfigCommand;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::print::counted;
 
 pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, AppError> {
     match command {

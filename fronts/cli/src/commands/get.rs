@@ -4,11 +4,11 @@ use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Backend, Listing};
+use capstan_text::clean::clean;
 use serde_json::{Map, Value, json};
 
 use super::add::origin_word;
 use crate::args::GetArgs;
-use crate::clean::clean;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::waiting::Waiting;

@@ -5,15 +5,16 @@ use std::path::Path;
 use capstan_app::{AppError, ConfigFile};
 use capstan_config::carry::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
 use capstan_config::{Client, Dialect, Scope, SourceFile};
+use capstan_text::form::{Prompter, Terminal};
+use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde_json::json;
 
 use super::add::scope_of;
 use crate::args::{ImportArgs, SecretsArg};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::form::{Prompter, Terminal};
-use crate::print::{counted, stderr_is_terminal, stdin_is_terminal, width};
-use crate::table::table;
+use crate::print::counted;
 
 pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
     let scope = scope_of(args.scope);

@@ -9,6 +9,7 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::{Listing, Pace};
 use capstan_model::{Caller, Front, ServerName, ServerState};
+use capstan_text::table::table;
 use futures::future::{join, join_all};
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use super::add::origin_word;
 use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::table::table;
 use crate::waiting::Waiting;
 
 /// How long a server that is connected may take for each further list.

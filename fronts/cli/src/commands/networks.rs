@@ -6,9 +6,9 @@ use capstan_app::{AppError, UrlAddresses};
 use capstan_config::edit::{NewServer, NewTarget};
 use capstan_model::{ServerName, Trust};
 use capstan_policy::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
+use capstan_text::screen::stdin_is_terminal;
 
 use crate::context::Context;
-use crate::print::stdin_is_terminal;
 
 /// Allows the addresses behind the URL of a server that a person adds: a literal because it was
 /// typed, the addresses of a name after a question.

@@ -7,10 +7,10 @@ use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Attempt, Hub};
 use capstan_model::{CallError, ItemId, Kind, ServerName};
+use capstan_text::arguments::slots::{Need, Slot, SlotError};
 use capstan_wire::{Json, compose, object};
 
 use crate::args::WaitArgs;
-use crate::arguments::slots::{Need, Slot, SlotError};
 use crate::complete::is_plain;
 use crate::context::Context;
 use crate::waiting::Waiting;

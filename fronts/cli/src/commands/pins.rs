@@ -7,18 +7,18 @@ use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing, StoreError};
 use capstan_hub::{Hub, Review, Standing};
 use capstan_model::ServerName;
+use capstan_text::clean::{clean, one_line};
+use capstan_text::panel;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 use similar::TextDiff;
 
 use super::offers::{of_all, of_named};
 use super::tools::tell_missing;
 use crate::args::PinsArgs;
-use crate::clean::{clean, one_line};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::panel;
-use crate::print::width;
-use crate::table::table;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]

@@ -8,6 +8,8 @@ use capstan_hub::catalog::Reference;
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Hub};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName, Target};
+use capstan_text::answer;
+use capstan_text::arguments::slots::{self, SlotError};
 use capstan_wire::{Json, compose};
 
 use super::call::manner;
@@ -15,9 +17,7 @@ use super::offers::{Refusal, arguments_of, of_all, remember};
 use super::options::{own, take_options};
 use super::suggest::{suggest, typing};
 use super::tools::tell_missing;
-use crate::answer;
 use crate::args::{PromptArgs, WaitArgs};
-use crate::arguments::slots::{self, SlotError};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::operator::Person;

@@ -6,6 +6,8 @@ use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, ItemId, Kind, ServerName};
+use capstan_text::arguments::slots::{Need, Slot};
+use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{
@@ -13,10 +15,8 @@ use super::offers::{
 };
 use super::tools::{names_item, tell_missing};
 use crate::args::PromptsArgs;
-use crate::arguments::slots::{Need, Slot};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::table::table;
 use crate::waiting::Waiting;
 
 pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, AppError> {

@@ -8,14 +8,14 @@ use capstan_hub::catalog::{Placeholder, Reference, Template, names};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Attempt, Call, Hub, Screened};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
+use capstan_text::answer::{self, sole_part};
+use capstan_text::arguments::slots::{self, Slot, SlotError};
 use capstan_wire::object;
 
 use super::call::manner;
 use super::offers::{Refusal, of_server, spelled};
 use super::suggest::{suggest, typing};
-use crate::answer::{self, sole_part};
 use crate::args::ReadArgs;
-use crate::arguments::slots::{self, Slot, SlotError};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::operator::{Manner, Person};

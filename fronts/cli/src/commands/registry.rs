@@ -5,16 +5,16 @@ use std::cell::Cell;
 use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_text::clean::clean;
+use capstan_text::screen::{stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde::Serialize;
 
 use super::add::{scope_of, scope_word};
 use super::networks::refuse_private;
 use crate::args::{RegistryAddArgs, RegistryCommand, RegistrySearchArgs};
-use crate::clean::clean;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{stdin_is_terminal, width};
-use crate::table::table;
 
 /// One server, as `--json` prints it.
 #[derive(Serialize)]

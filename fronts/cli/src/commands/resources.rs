@@ -3,15 +3,15 @@
 use capstan_app::AppError;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, Kind, ServerName};
+use capstan_text::answer::size;
+use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{of_all, of_named, print_json, tell_nobody};
 use super::tools::tell_missing;
-use crate::answer::size;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::table::table;
 
 pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;

@@ -9,15 +9,16 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::{Ask, Gathered};
 use capstan_hub::ports::Listing;
 use capstan_model::Caller;
+use capstan_text::clean::one_line;
+use capstan_text::screen::{stderr_is_terminal, stderr_width, stdin_is_terminal};
+use capstan_text::table::table;
 use serde_json::json;
 
 use crate::args::{LogFormat, ServeArgs, WaitArgs};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{log_as_json, stderr_is_terminal, stderr_width, stdin_is_terminal};
+use crate::print::log_as_json;
 use crate::serving::{Face, HttpFace, Ready, Serving, TlsFiles};
-use crate::table::table;
 
 /// Where to listen when nobody says otherwise.
 pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);

@@ -7,9 +7,9 @@ use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Reference, Typing};
 use capstan_model::{Caller, Front, ServerName};
+use capstan_text::arguments::slots::{self, Slot, SlotError};
+use capstan_text::clean::one_line;
 
-use crate::arguments::slots::{self, Slot, SlotError};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::Exit;
 

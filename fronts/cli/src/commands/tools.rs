@@ -5,6 +5,7 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
 use capstan_model::{CallError, Caller, Front, Kind, ServerName};
+use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,7 +15,6 @@ use super::tools_for;
 use crate::args::ToolsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::table::table;
 use crate::waiting::Waiting;
 
 /// One tool, as `--json` prints it.

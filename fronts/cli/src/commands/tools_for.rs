@@ -7,6 +7,7 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::{Provider, ToolView};
 use capstan_hub::ports::Listing;
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName};
+use capstan_text::table::table;
 use capstan_wire::Json;
 
 use super::offers::{of_all, remember};
@@ -14,7 +15,6 @@ use super::tools::{Row, names_item, tell_hidden, tell_missing};
 use crate::args::{ProviderArg, ToolsArgs};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::table::table;
 
 /// Which tools are shown.
 enum Wanted {

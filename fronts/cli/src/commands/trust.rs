@@ -4,14 +4,14 @@
 
 use capstan_app::{AppError, Approval, ConfigFile};
 use capstan_config::{Hide, Scope, redact_file};
+use capstan_text::form::{Closed, Prompter as _, Terminal};
+use capstan_text::panel::{self, Room, Seen};
+use capstan_text::screen::stdin_is_terminal;
 use similar::{ChangeTag, TextDiff};
 
 use crate::args::TrustArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::form::{Closed, Prompter as _, Terminal};
-use crate::panel::{self, Room, Seen};
-use crate::print::stdin_is_terminal;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;

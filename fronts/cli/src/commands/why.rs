@@ -3,13 +3,13 @@
 use capstan_app::AppError;
 use capstan_hub::{Call, Door, Explained, Hub};
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
+use capstan_text::clean::one_line;
 use capstan_wire::Json;
 use serde::Serialize;
 
 use super::call::read_arguments;
 use super::explained::{self, Decision};
 use crate::args::WhyArgs;
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::waiting::Waiting;

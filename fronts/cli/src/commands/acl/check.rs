@@ -6,16 +6,17 @@ use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Door, Explained, Told};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 
 use crate::args::{AccessArg, AclCheckArgs, FormatArg};
-use crate::clean::one_line;
 use crate::commands::explained::{self, Decision};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{Printer, width};
-use crate::table::table;
+use crate::print::Printer;
 use crate::waiting::Waiting;
 
 /// Who is meant by roles alone; no caller is called so.

@@ -6,6 +6,8 @@ use capstan_app::AppError;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 
 use super::rows;
@@ -14,8 +16,6 @@ use crate::commands::offers::{of_all, of_named, remember};
 use crate::commands::tools::{tell_hidden, tell_missing};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::width;
-use crate::table::table;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]

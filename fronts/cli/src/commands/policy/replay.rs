@@ -7,16 +7,17 @@ use capstan_app::{AppError, AuditQuery, AuditRow, Setup};
 use capstan_config::Rules;
 use capstan_hub::replay::{Judged, NoPast, Past, Reason};
 use capstan_model::{Kind, Ruling, Verdict};
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::PolicyReplayArgs;
-use crate::clean::one_line;
 use crate::commands::audit::moment;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::print::counted;
 
 /// What came of it, as `--json` prints it.
 #[derive(Default, Serialize)]

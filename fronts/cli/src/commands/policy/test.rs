@@ -5,13 +5,13 @@ use capstan_hub::told::id_among;
 use capstan_hub::{Explained, Told};
 use capstan_model::{Kind, Verdict};
 use capstan_policy::{Policy, Step};
+use capstan_text::clean::one_line;
 use capstan_wire::Json;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cases::{self, Case};
 use crate::args::PolicyTestArgs;
-use crate::clean::one_line;
 use crate::commands::explained;
 use crate::context::Context;
 use crate::exit::Exit;
