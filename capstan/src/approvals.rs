@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use capstan_cli::host::{ConfigFile, Host};
+use capstan_app::{ConfigFile, Host};
 use capstan_config::edit::{EditError, add_permission_rule, allow_effect};
 use capstan_config::{Dialect, Loaded, Origin, Scope, SourceFile, Surroundings, load, show};
 use capstan_hub::Approvals;

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use capstan_cli::host::{AuditWhole, Check, Host as _, Setup};
+use capstan_app::{AuditWhole, Check, Host as _, Setup};
 use capstan_config::{Kind, ServerEntry, SourceFile, Surroundings, load};
 use capstan_import::AllDialects;
 use capstan_model::Secret;

@@ -6,7 +6,7 @@ mod sole;
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
-pub(crate) use self::sole::sole_part;
+pub use self::sole::sole_part;
 
 use self::pretty::pretty;
 use crate::clean::{clean, one_line};
@@ -18,7 +18,7 @@ const MAX_EXCERPT: usize = 200;
 const MAX_WORD: usize = 500;
 
 /// What `result` says, safe for a terminal and without a newline at the end.
-pub(crate) fn text(kind: Kind, result: &Json) -> String {
+pub fn text(kind: Kind, result: &Json) -> String {
     let text = match kind {
         Kind::Tool => tool(result),
         Kind::Resource => resource(result),
@@ -148,7 +148,7 @@ fn decoded_len(base64: &str) -> usize {
 }
 
 /// A number of bytes, as a person reads it.
-pub(crate) fn size(bytes: usize) -> String {
+pub fn size(bytes: usize) -> String {
     const KIB: usize = 1024;
     const MIB: usize = 1024 * KIB;
     // In tenths, so that no rounding of floats is involved.

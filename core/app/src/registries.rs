@@ -4,7 +4,7 @@ use capstan_config::edit::NewServer;
 use capstan_hub::ports::BoxFuture;
 use capstan_import::registry::{Need, Offer};
 
-use crate::exit::Failure;
+use crate::AppError;
 
 /// Registries of servers. Without an address, the official one.
 pub trait Registries {
@@ -14,7 +14,7 @@ pub trait Registries {
         address: Option<&'a str>,
         words: &'a [String],
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Offer>, Failure>>;
+    ) -> BoxFuture<'a, Result<Vec<Offer>, AppError>>;
 
     /// What is offered under a name, in this version or the latest. A file is read.
     fn offer<'a>(
@@ -22,7 +22,7 @@ pub trait Registries {
         address: Option<&'a str>,
         name: &'a str,
         version: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Offer, Failure>>;
+    ) -> BoxFuture<'a, Result<Offer, AppError>>;
 
     /// Whether a variable is set in the user's environment.
     fn is_set(&self, variable: &str) -> bool;
@@ -35,5 +35,5 @@ pub trait Registries {
         url: &'a str,
         sha256: &'a str,
         settings: &'a [(String, String)],
-    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), Failure>>;
+    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), AppError>>;
 }

@@ -7,7 +7,7 @@ use capstan_wire::{Json, object};
 
 /// What a resource consists of, when it consists of one thing.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// Text.
     Text(String),
     /// Bytes.
@@ -22,7 +22,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The only part of a `resources/read` result; `None` when there are several or none, or when it
 /// cannot be understood.
-pub(crate) fn sole_part(result: &Json) -> Option<Part> {
+pub fn sole_part(result: &Json) -> Option<Part> {
     let contents = object::items(&object::get(result, "contents")?).ok()?;
     let [part] = contents.as_slice() else { return None };
     if let Some(text) = object::get_string(part, "text") {
@@ -36,7 +36,7 @@ pub(crate) fn sole_part(result: &Json) -> Option<Part> {
 // === impl Part ===
 
 impl Part {
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Binary(bytes) => bytes,

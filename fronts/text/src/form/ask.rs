@@ -30,7 +30,7 @@ pub(super) enum Decision {
 }
 
 /// Asks, and gives back what the person said. Closing any question cancels all of it.
-pub(crate) fn ask(prompter: &mut dyn Prompter, elicitation: &Elicitation) -> Reply {
+pub fn ask(prompter: &mut dyn Prompter, elicitation: &Elicitation) -> Reply {
     let (server, message) = (&elicitation.server, &elicitation.message);
     let asked = match &elicitation.want {
         Want::Form(schema) => form(prompter, server, message, schema),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use capstan_hub::ports::BoxFuture;
 
-use crate::exit::Failure;
+use crate::AppError;
 
 /// Finds out where URLs lead.
 pub trait Addresses {
@@ -12,7 +12,7 @@ pub trait Addresses {
     ///
     /// # Errors
     /// When the URL cannot be read. A name that cannot be resolved is no error.
-    fn addresses<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<UrlAddresses, Failure>>;
+    fn addresses<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<UrlAddresses, AppError>>;
 }
 
 /// Where a URL leads.

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use capstan_app::{AppError, Selection, Setup};
 use capstan_hub::Hub;
 use capstan_hub::ports::BoxFuture;
 use capstan_model::ServerName;
 
-use super::Setup;
-use crate::args::Options;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::far::{Near, Order};
 
 /// The gateways of this user that run on this machine.
-pub trait Attach {
+pub trait Attach: Send + Sync {
     /// The folder that the command was typed in.
     fn here(&self) -> PathBuf;
 
@@ -22,18 +21,18 @@ pub trait Attach {
         &'a self,
         process: Option<u32>,
         order: Order,
-        options: &'a Options,
+        selection: &'a Selection,
         near: &'a Near,
-    ) -> BoxFuture<'a, Result<Exit, Failure>>;
+    ) -> BoxFuture<'a, Result<Exit, AppError>>;
 
     /// Runs a command in the only gateway that has the very configuration that these options mean;
     /// `None` when there is none and nothing was run.
     fn run_in_like<'a>(
         &'a self,
         order: Order,
-        options: &'a Options,
+        selection: &'a Selection,
         near: &'a Near,
-    ) -> BoxFuture<'a, Option<Result<Exit, Failure>>>;
+    ) -> BoxFuture<'a, Option<Result<Exit, AppError>>>;
 }
 
 /// The gateway that a command runs in.
@@ -45,14 +44,17 @@ pub trait Inside: Send + Sync {
     fn hub(&self) -> Arc<Hub>;
 
     /// Adds a server until the gateway ends; `text` is its entry, as a file would have it.
-    fn add<'a>(&'a self, name: &'a str, text: String)
-    -> BoxFuture<'a, Result<ServerName, Failure>>;
+    fn add<'a>(
+        &'a self,
+        name: &'a str,
+        text: String,
+    ) -> BoxFuture<'a, Result<ServerName, AppError>>;
 
     /// Takes a server away that was added so: the name it was given.
-    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Failure>>;
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, AppError>>;
 
     /// Has the configuration read again: whether anything in it has changed.
-    fn reload(&self) -> BoxFuture<'_, Result<bool, Failure>>;
+    fn reload(&self) -> BoxFuture<'_, Result<bool, AppError>>;
 
     /// Why what the files say is not in force.
     fn trouble(&self) -> Option<String>;

@@ -7,8 +7,8 @@ use capstan_import::Client;
 use capstan_import::clients::Way;
 use serde::Serialize;
 
-use super::ConfigFile;
-use crate::exit::Failure;
+use crate::AppError;
+use crate::ConfigFile;
 
 /// Other programs' files.
 pub trait Clients {
@@ -16,10 +16,10 @@ pub trait Clients {
     fn client_files(&self, client: Client, scope: Scope) -> Vec<PathBuf>;
 
     /// The file of this scope that an entry for us belongs into, whether or not it is there.
-    fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, Failure>;
+    fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, AppError>;
 
     /// The text of a client's file, or of one of ours; empty when there is none.
-    fn client_text(&self, path: &Path) -> Result<String, Failure>;
+    fn client_text(&self, path: &Path) -> Result<String, AppError>;
 
     /// A path as people write it: from their home, where it is there.
     fn shown_path(&self, path: &str) -> String;
@@ -31,13 +31,13 @@ pub trait Clients {
     fn is_private(&self, file: &ConfigFile) -> bool;
 
     /// The full path by which other programs start us.
-    fn own_path(&self) -> Result<String, Failure>;
+    fn own_path(&self) -> Result<String, AppError>;
 
     /// Puts an entry for us into a client's file, so that it can be taken out again.
-    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, Failure>;
+    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError>;
 
     /// Takes the entry out again.
-    fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, Failure>;
+    fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, AppError>;
 }
 
 /// A client's file.

@@ -25,7 +25,7 @@ const CHOICES: [&str; 4] = ["more", "the rest at once", "skip to the question", 
 
 /// How much of a text a person has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub enum Seen {
     /// All of it, or as much as they wanted.
     Enough,
     /// The person said no before the end.
@@ -34,15 +34,15 @@ pub(crate) enum Seen {
 
 /// Lines of ours that belong on the same screen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// Those that were just said.
-    pub(crate) above: usize,
+    pub above: usize,
     /// Those of the question that follows.
-    pub(crate) below: usize,
+    pub below: usize,
 }
 
 /// The lines of a text behind the gutter, cleaned and no wider than `columns`. Blanks stay.
-pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
+pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(GUTTER.chars().count() + 1).max(8);
     let mut lines = Vec::new();
     for written in clean(text).lines() {
@@ -66,11 +66,7 @@ pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
 ///
 /// # Errors
 /// When the person closes the question between two pages.
-pub(crate) fn show(
-    prompter: &mut dyn Prompter,
-    lines: &[String],
-    room: Room,
-) -> Result<Seen, Closed> {
+pub fn show(prompter: &mut dyn Prompter, lines: &[String], room: Room) -> Result<Seen, Closed> {
     let (_, rows) = prompter.size();
     if lines.len() + room.above + room.below <= rows {
         say(prompter, lines);

@@ -17,7 +17,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const MAX_MARKS: usize = 8;
 
 /// `text` without anything that a terminal obeys or a reader cannot see.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+pub fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         return Cow::Borrowed(text);
     }
@@ -47,7 +47,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// [`clean`]ed text on one line of at most `max_width` columns, cut with `…`.
-pub(crate) fn one_line(text: &str, max_width: usize) -> String {
+pub fn one_line(text: &str, max_width: usize) -> String {
     let clean = clean(text);
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.width() <= max_width {
@@ -69,7 +69,7 @@ pub(crate) fn one_line(text: &str, max_width: usize) -> String {
 
 /// [`clean`]ed text on lines of at most `max_width` columns. Runs of blanks count as one, so that
 /// no padding can push words to the beginning of a line.
-pub(crate) fn wrap(text: &str, max_width: usize) -> Vec<String> {
+pub fn wrap(text: &str, max_width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in clean(text).lines() {
         let mut line = String::new();

@@ -6,7 +6,7 @@
 //! byte what was written, and numbers keep their digits in all of them.
 
 mod schema;
-pub(crate) mod slots;
+pub mod slots;
 mod value;
 mod words;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use self::schema::Schema;
 use crate::clean::one_line;
 
 /// Most bytes that are taken from stdin.
-pub(crate) const MAX_STDIN: usize = 16 * 1024 * 1024;
+pub const MAX_STDIN: usize = 16 * 1024 * 1024;
 
 /// Longest description in a message about a missing argument.
 const MAX_DESCRIPTION: usize = 80;
@@ -29,7 +29,7 @@ const MAX_DESCRIPTION: usize = 80;
 /// Why what was typed makes no arguments.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum ArgumentError {
+pub enum ArgumentError {
     /// A form that is the whole of the arguments stands among others.
     #[error("`{word}` stands for all arguments and cannot be mixed with others")]
     Alone {
@@ -102,20 +102,20 @@ pub(crate) enum ArgumentError {
 
 /// An argument that was not given.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub struct Missing {
     /// Its key.
-    pub(crate) key: String,
+    pub key: String,
     /// What it takes.
-    pub(crate) expected: String,
+    pub expected: String,
     /// What the server says of it.
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
 }
 
 // === impl ArgumentError ===
 
 impl ArgumentError {
     /// What the reader can do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotAPair { .. } => {
                 Some("write `key=value`, `key:=json` or one JSON object".to_owned())
@@ -140,7 +140,7 @@ impl ArgumentError {
 }
 
 /// The arguments that `words` spell, for a tool with this input `schema`.
-pub(crate) fn build(
+pub fn build(
     words: &[String],
     stdin: impl FnOnce() -> io::Result<String>,
     schema: &Json,

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use capstan_hub::ports::{BoxFuture, Pace};
 use capstan_model::ServerName;
 
-use super::Setup;
+use crate::Setup;
 
 /// Knows how often servers are called.
-pub trait Paces {
+pub trait Usage {
     /// How often each server is called and how long a gateway keeps it without use. Empty when
     /// that is not known.
-    fn paces<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>>;
+    fn usage<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>>;
 }

@@ -1,29 +1,30 @@
 //! Understands the words behind a prompt or a template: values by name, or in the declared order.
 
-pub(crate) use capstan_hub::catalog::Need;
+pub use capstan_hub::catalog::Need;
+
+use capstan_app::nearest;
 
 use super::quoted;
 use crate::clean::one_line;
-use crate::context::nearest;
 
 /// Longest piece of a word or a description that a message repeats.
 const MAX_SHOWN: usize = 80;
 
 /// A place for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub struct Slot {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Whether a value must be given.
-    pub(crate) need: Need,
+    pub need: Need,
     /// What the server says of it.
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
 }
 
 /// Why words do not fit the slots.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum SlotError {
+pub enum SlotError {
     /// A name that no slot has.
     #[error("there is no argument `{name}`{}", takes(known))]
     Unknown {
@@ -65,7 +66,7 @@ pub(crate) enum SlotError {
 }
 
 /// The values that `words` give to `slots`, in the order of the slots, with nothing missing.
-pub(crate) fn fill(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
+pub fn fill(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
     let given = assign(words, slots)?;
     let is_given = |slot: &&Slot| given.iter().any(|(name, _)| *name == slot.name);
     let missing: Vec<String> = slots
@@ -83,7 +84,7 @@ pub(crate) fn fill(words: &[String], slots: &[Slot]) -> Result<Vec<(String, Stri
 }
 
 /// The values that `words` give to `slots`; some may be missing.
-pub(crate) fn assign(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
+pub fn assign(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
     let mut values: Vec<Option<String>> = vec![None; slots.len()];
     let mut bare = Vec::new();
     let mut words = words.iter();
@@ -134,7 +135,7 @@ fn named<'a>(word: &'a str, slots: &[Slot]) -> Option<(&'a str, Option<&'a str>)
 }
 
 /// The error for a name that no slot has.
-pub(crate) fn unknown(name: &str, slots: &[Slot]) -> SlotError {
+pub fn unknown(name: &str, slots: &[Slot]) -> SlotError {
     let near = nearest(name, slots.iter().map(|slot| slot.name.as_str()));
     SlotError::Unknown { name: shown(name), nearest: near.map(shown), known: names(slots) }
 }
@@ -143,7 +144,7 @@ pub(crate) fn unknown(name: &str, slots: &[Slot]) -> SlotError {
 
 impl SlotError {
     /// What the reader can do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest: Some(near), .. } => Some(format!("did you mean `{near}`?")),
             Self::NoValue { name } => Some(format!("write `--{name}=VALUE` or `{name}=VALUE`")),

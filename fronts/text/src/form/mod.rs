@@ -17,8 +17,8 @@ mod tests;
 
 use capstan_wire::{Json, compose, object};
 
-pub(crate) use self::ask::ask;
-pub(crate) use self::prompt::{Closed, Prompter, Terminal};
+pub use self::ask::ask;
+pub use self::prompt::{Closed, Prompter, Terminal};
 
 use self::field::Field;
 use crate::clean::one_line;
@@ -28,7 +28,7 @@ const MAX_NAME: usize = 60;
 
 /// How the questions of servers are answered.
 #[derive(Clone, Debug)]
-pub(crate) enum Elicit {
+pub enum Elicit {
     /// A person is asked.
     Ask,
     /// With the defaults of the form, if they suffice.
@@ -42,7 +42,7 @@ pub(crate) enum Elicit {
 /// Why a form cannot be filled in.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum FormError {
+pub enum FormError {
     /// The schema describes no form.
     #[error("the server's form has no fields that can be read")]
     NotAForm,
@@ -76,7 +76,7 @@ pub(crate) enum FormError {
 
 /// The answer that consists of the form's own defaults; `None` when a field that must be answered
 /// has none.
-pub(crate) fn fill_defaults(schema: &Json) -> Option<Json> {
+pub fn fill_defaults(schema: &Json) -> Option<Json> {
     let mut answer = Answer::default();
     for field in field::read(schema).ok()? {
         match &field.default {
@@ -90,7 +90,7 @@ pub(crate) fn fill_defaults(schema: &Json) -> Option<Json> {
 
 /// The answer that `values` give. What they leave out takes its default; what the form does not
 /// ask for is never sent, so that one file can answer several questions.
-pub(crate) fn from_file(schema: &Json, values: &Json) -> Result<Json, FormError> {
+pub fn from_file(schema: &Json, values: &Json) -> Result<Json, FormError> {
     let fields = field::read(schema)?;
     let given = object::members(values).map_err(|_| FormError::NotObject)?;
     let mut answer = Answer::default();

@@ -20,7 +20,7 @@ const MAX_LINES: usize = 3;
 /// With a `width` no line is longer: the last column wraps, and where even that is not enough the
 /// widest of the others are cut. Without one (output that no terminal shows) nothing is cut.
 /// Every cell is cleaned, so a cell may be what a server wrote.
-pub(crate) fn table(headers: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+pub fn table(headers: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
     let mut table = Table::new();
     table.force_no_tty().load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let Some(width) = width else {

@@ -9,7 +9,7 @@ use miette::{
 use crate::clean::clean;
 
 /// The problem as a picture of the place it is in.
-pub(crate) fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {
+pub fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {
     let mut diagnostic = MietteDiagnostic::new(problem.message.clone());
     diagnostic.severity = Some(match problem.severity {
         Severity::Error => Level::Error,

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use inquire::{Confirm, InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
 
-use crate::print::stderr_size;
+use crate::screen::stderr_size;
 
 /// Asks one thing at a time. Everything given to it is safe to show.
-pub(crate) trait Prompter {
+pub trait Prompter {
     /// The columns and the lines of the terminal, as far as they are known.
     fn size(&self) -> (usize, usize) {
         (80, 24)
@@ -39,10 +39,10 @@ pub(crate) trait Prompter {
 
 /// The person closed the question, or there is no terminal to ask on.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 /// The terminal of the process: asks on stderr, reads the keyboard.
-pub(crate) struct Terminal;
+pub struct Terminal;
 
 // === impl Terminal ===
 

@@ -5,11 +5,9 @@ use capstan_hub::approvals::{Extent, Layout, Masks, ShownArguments, Span, Width}
 use capstan_hub::ports::{Approval, Question};
 use capstan_model::Kind;
 
-use crate::args::AskArgs;
 use crate::clean::{one_line, wrap};
 use crate::form::{Closed, Prompter};
 use crate::panel::{self, Room, Seen};
-use crate::print::Printer;
 
 /// Longest name that is shown.
 const MAX_NAME: usize = 120;
@@ -26,45 +24,24 @@ const MIN_LINE: usize = 20;
 /// Choices that a terminal shows at the same time.
 const MAX_CHOICES: usize = 7;
 
-/// How calls that a rule asks about are approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Confirm {
-    /// Who types the command has decided already.
-    Believed,
-    /// A person is asked.
-    Ask,
-    /// Nobody is there to ask.
-    Nobody,
-}
-
-// === impl Confirm ===
-
-impl Confirm {
-    /// What `--ask` means here.
-    pub(crate) fn of(print: &Printer, ask: AskArgs) -> Self {
-        match (ask.ask, print.has_person()) {
-            (false, _) => Self::Believed,
-            (true, true) => Self::Ask,
-            (true, false) => Self::Nobody,
-        }
-    }
-}
-
 /// A call that is asked about, as a person sees it.
-pub(crate) struct Shown<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) server: &'a str,
+pub struct Shown<'a> {
+    /// Tool, resource or prompt.
+    pub kind: Kind,
+    /// The server of the item.
+    pub server: &'a str,
     /// The item as its server calls it.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// Labels with what they say.
-    pub(crate) facts: Vec<(&'static str, String)>,
-    pub(crate) arguments: &'a ShownArguments,
+    pub facts: Vec<(&'static str, String)>,
+    /// The arguments, with secrets masked.
+    pub arguments: &'a ShownArguments,
     /// The arguments with nothing masked, where something is masked in the others.
-    pub(crate) unmasked: Option<ShownArguments>,
+    pub unmasked: Option<ShownArguments>,
 }
 
 /// Asks. Closing the question is a no, and so is the answer that nothing needs to be chosen for.
-pub(crate) fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval {
+pub fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval {
     let Question { id, kind, effect, rule, offers, caller, .. } = question;
     let (server, name) = (id.server.as_str(), id.item.as_str());
     let facts = vec![
@@ -90,7 +67,7 @@ pub(crate) fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval 
 
 /// Shows a call with all of its arguments and asks which of these it shall be, beginning at the place
 /// of the no; `None` when the question is closed.
-pub(crate) fn run_it(
+pub fn run_it(
     prompter: &mut dyn Prompter,
     shown: &Shown<'_>,
     choices: &[String],
@@ -118,7 +95,7 @@ pub(crate) fn run_it(
 }
 
 /// Shows a call with all of its arguments; `below` more lines have to fit on the screen.
-pub(crate) fn present(
+pub fn present(
     prompter: &mut dyn Prompter,
     shown: &Shown<'_>,
     below: usize,
@@ -131,7 +108,7 @@ pub(crate) fn present(
 }
 
 /// What is said of a call, without its arguments.
-pub(crate) fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
+pub fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
     let Shown { kind, server, name, facts, arguments, .. } = shown;
     let first = format!("may the {} `{}` of `{server}` run?", kind.as_str(), quotable(name, '`'));
     let mut head = Vec::new();
@@ -152,12 +129,12 @@ pub(crate) fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
 }
 
 /// Escapes a name that another program chose and shortens it to one line within `quote`s.
-pub(crate) fn quotable(name: &str, quote: char) -> String {
+pub fn quotable(name: &str, quote: char) -> String {
     one_line(&name.replace(quote, &quote.escape_unicode().to_string()), MAX_NAME)
 }
 
 /// What a person chooses from.
-pub(crate) fn choice(extent: Extent, server: &str, item: &str) -> String {
+pub fn choice(extent: Extent, server: &str, item: &str) -> String {
     let Extent::Wider(width, span) = extent else { return "yes, this once".to_owned() };
     let what = match width {
         Width::Item => format!("`{item}`"),
@@ -172,7 +149,7 @@ pub(crate) fn choice(extent: Extent, server: &str, item: &str) -> String {
 }
 
 /// How far a yes reaches by the options of the command line.
-pub(crate) fn extent(width: Option<Width>, span: Option<Span>) -> Extent {
+pub fn extent(width: Option<Width>, span: Option<Span>) -> Extent {
     match (width, span) {
         (None, _) => Extent::Once,
         (Some(width), span) => Extent::Wider(width, span.unwrap_or(Span::Session)),
