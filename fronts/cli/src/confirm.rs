@@ -80,7 +80,7 @@ pub(crate) fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval 
     let unmasked = (arguments.masked > 0).then(unmasked);
     let shown = Shown { kind: *kind, server, name, facts, arguments, unmasked };
     let mut choices: Vec<String> =
-        offers.iter().map(|extent| choice(*extent, server, &quotable(name))).collect();
+        offers.iter().map(|extent| choice(*extent, server, &quotable(name, '`'))).collect();
     choices.extend(["no", "cancel"].map(str::to_owned));
     match run_it(prompter, &shown, &choices, offers.len()).and_then(|place| offers.get(place)) {
         Some(extent) => Approval::Yes(Ground::Asked, *extent),
@@ -133,7 +133,7 @@ pub(crate) fn present(
 /// What is said of a call, without its arguments.
 pub(crate) fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
     let Shown { kind, server, name, facts, arguments, .. } = shown;
-    let first = format!("may the {} `{}` of `{server}` run?", kind.as_str(), quotable(name));
+    let first = format!("may the {} `{}` of `{server}` run?", kind.as_str(), quotable(name, '`'));
     let mut head = Vec::new();
     for line in wrap(&first, columns.saturating_sub(5).max(MIN_LINE)) {
         // Without a blank before it, a later line could look like one of ours.
@@ -151,9 +151,9 @@ pub(crate) fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
     head
 }
 
-/// A name that a server chose, on one line and without anything that could end the quotes around it.
-pub(crate) fn quotable(name: &str) -> String {
-    one_line(&name.replace('`', "\\u{60}"), MAX_NAME)
+/// Escapes a name that another program chose and shortens it to one line within `quote`s.
+pub(crate) fn quotable(name: &str, quote: char) -> String {
+    one_line(&name.replace(quote, &quote.escape_unicode().to_string()), MAX_NAME)
 }
 
 /// What a person chooses from.

@@ -238,7 +238,7 @@ async fn decide(context: &Context, question: OpenQuestion) -> Result<(), Failure
 }
 
 fn ask(prompter: &mut dyn Prompter, question: &OpenQuestion) -> Option<Answer> {
-    let name = confirm::quotable(&question.name);
+    let name = confirm::quotable(&question.name, '`');
     let word = |answer: &Answer| match answer {
         Answer::Yes(extent) => confirm::choice(*extent, "", &name),
         Answer::No => "no".to_owned(),
@@ -281,10 +281,10 @@ fn row(question: &OpenQuestion) -> Vec<String> {
     ]
 }
 
-/// The caller, and what its program calls itself.
+/// The caller, and the client's own name in quotes: the client chose it.
 fn who(question: &OpenQuestion) -> String {
     match &question.client {
-        Some(client) => format!("{} ({client})", question.caller),
+        Some(client) => format!("{} (\"{}\")", question.caller, confirm::quotable(client, '"')),
         None => question.caller.clone(),
     }
 }

@@ -8,12 +8,12 @@ pub mod forms;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use forms::{Form, Forms};
+
 use crate::source::Plugin;
 use crate::source::Surroundings;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Node, Table, Text, Value};
-
-use forms::{Form, Forms};
 
 /// Names that stand for the root of the workspace without being set.
 const PROJECT_DIR: [&str; 2] = ["CAPSTAN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
