@@ -18,7 +18,7 @@ pub mod gateway;
 pub mod transport;
 
 pub use client::{Client, Party, View};
-pub use exchange::streamed_answer::{Cut, Delivering};
+pub use exchange::streamed_answer::{Cut, StreamedAnswer};
 pub use exchange::{Answer, Exchange, Next, Out, Partly};
 pub use gateway::Gateway;
 pub use metrics::Readings;

@@ -13,13 +13,13 @@ use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
-use crate::exchange::event_channel::{Hearer, channel};
-use crate::exchange::streamed_answer::{Delivered, Delivering, Done};
+use crate::exchange::event_channel::{EventReceiver, channel};
+use crate::exchange::streamed_answer::{Done, InFlight, StreamedAnswer};
 use crate::methods::lists::page::{Page, Parts};
 use crate::protocol::fault::{Fault, INTERNAL};
-use crate::questions::continuation::Coming;
-use crate::questions::operator::{Event, Open};
-use crate::questions::parked_calls::Parked;
+use crate::questions::continuation::Continuation;
+use crate::questions::operator::{Event, OpenQuestion};
+use crate::questions::parked_calls::ParkedCall;
 
 /// A request that is worked on. Dropping it ends the work, and tells the server so.
 #[must_use = "dropping it cancels the request"]
@@ -29,16 +29,16 @@ pub struct Exchange {
     /// Who is to forget the request when it is done.
     client: Option<Arc<Client>>,
     /// How a call of a modern client goes on that has something to ask.
-    coming: Option<Coming>,
+    coming: Option<Continuation>,
     /// Questions for the client that are not yet put to it.
-    asked: Vec<Open>,
+    asked: Vec<OpenQuestion>,
 }
 
 enum Work {
     /// Done before it began.
     Ready(Option<Answer>),
     /// Under way.
-    Running { events: Hearer<Event>, task: Task, said: VecDeque<Bytes> },
+    Running { events: EventReceiver<Event>, task: Task, said: VecDeque<Bytes> },
 }
 
 /// What comes back for a request.
@@ -54,7 +54,7 @@ pub enum Next {
     /// A message, or all of the answer.
     Out(Out),
     /// The answer, which is still coming.
-    Coming(Box<Delivering>),
+    Streamed(Box<StreamedAnswer>),
 }
 
 /// The answer to a request, in pieces so that a large result is not copied.
@@ -113,7 +113,7 @@ impl Exchange {
     pub(crate) fn running(
         id: RequestId,
         client: &Arc<Client>,
-        events: Hearer<Event>,
+        events: EventReceiver<Event>,
         task: Task,
     ) -> Self {
         if let Err(why) = client.runs(&id, task.0.abort_handle()) {
@@ -134,16 +134,16 @@ impl Exchange {
     }
 
     /// The same, for a call that may have to wait for its client to come back.
-    pub(crate) fn coming(mut self, coming: Coming) -> Self {
+    pub(crate) fn coming(mut self, coming: Continuation) -> Self {
         self.coming = Some(coming);
         self
     }
 
     /// What comes next; `None` after the answer.
     pub async fn next(&mut self) -> Option<Out> {
-        match self.next_coming().await? {
+        match self.next_or_stream().await? {
             Next::Out(out) => Some(out),
-            Next::Coming(coming) => Some(Out::Answer(match coming.whole().await {
+            Next::Streamed(coming) => Some(Out::Answer(match coming.whole().await {
                 Ok(whole) => Answer::whole(whole),
                 Err(instead) => Answer::of(&self.id, instead),
             })),
@@ -152,7 +152,7 @@ impl Exchange {
 
     /// The same; but a large answer may still be coming, where that was asked for. Nothing is lost
     /// when this is dropped.
-    pub async fn next_coming(&mut self) -> Option<Next> {
+    pub async fn next_or_stream(&mut self) -> Option<Next> {
         if !self.asked.is_empty() {
             return self.ask().await.map(Next::Out);
         }
@@ -181,11 +181,11 @@ impl Exchange {
         };
         self.work = Work::Ready(None);
         let result = match result {
-            Ok(Ok(Done::Coming(mut coming))) => {
+            Ok(Ok(Done::Streamed(mut coming))) => {
                 let head = start(Some(&self.id), br#","result":"#).into();
-                let whose = self.client.take().map(|client| Delivered::new(client, &self.id));
+                let whose = self.client.take().map(|client| InFlight::new(client, &self.id));
                 coming.begins(head, whose);
-                return Some(Next::Coming(coming));
+                return Some(Next::Streamed(coming));
             }
             Ok(Ok(Done::Payload(payload))) => Ok(payload),
             Ok(Err(fault)) => Err(fault),
@@ -217,10 +217,10 @@ impl Exchange {
         let (Work::Running { events, task, mut said }, Some(coming)) = (work, &self.coming) else {
             return None;
         };
-        let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
+        let number = |(at, open): (usize, OpenQuestion)| (format!("capstan-{}", at + 1), open);
         let questions = questions.into_iter().enumerate().map(number).collect();
         let (expires, operator) = (coming.expires(), Arc::clone(&coming.operator));
-        let parked = Parked { events, task, operator, questions, expires };
+        let parked = ParkedCall { events, task, operator, questions, expires };
         let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
         let message = said.pop_front();
         self.done();

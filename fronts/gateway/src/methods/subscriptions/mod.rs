@@ -18,9 +18,9 @@ use futures::future::pending;
 
 use crate::client::identity::caller_of;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
-use crate::exchange::event_channel::{Teller, channel};
+use crate::exchange::event_channel::{EventSender, channel};
 use crate::exchange::{Exchange, Payload, Task};
-use crate::fairness::fair_share::Shares;
+use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
 use crate::methods::lists::visible_lists::Change;
 use crate::methods::tasks::needs_tasks;
@@ -35,12 +35,12 @@ const MAX_LISTENS: usize = 10_000;
 const MAX_OWN: usize = 1000;
 
 /// Whom changes are told to.
-pub(crate) struct Audience {
+pub(crate) struct Subscribers {
     /// Clients that are connected, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
     listens: Mutex<HashMap<u64, Arc<Listen>>>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
 }
 
 /// A subscription of a modern client.
@@ -51,7 +51,7 @@ pub(crate) struct Listen {
     id: Json,
     lists: HashSet<&'static str>,
     resources: HashMap<(ServerName, String), String>,
-    events: Teller<Event>,
+    events: EventSender<Event>,
 }
 
 /// Who asks for a subscription, and by which request.
@@ -119,7 +119,7 @@ impl Gateway {
         self: Arc<Self>,
         Listening { client, caller, id }: Listening,
         filter: Json,
-        events: Teller<Event>,
+        events: EventSender<Event>,
     ) -> Result<Payload, Fault> {
         let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
         let lists: HashSet<&'static str> =
@@ -147,7 +147,7 @@ impl Gateway {
         let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
         // The first message says what was understood.
         let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
-        if listen.events.tell(Event::Message(first)).await.is_err() {
+        if listen.events.send(Event::Message(first)).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
         let number = self.audience.add(Arc::clone(&listen));
@@ -241,9 +241,9 @@ impl Listener for Gateway {
     }
 }
 
-// === impl Audience ===
+// === impl Subscribers ===
 
-impl Audience {
+impl Subscribers {
     fn add(&self, listen: Arc<Listen>) -> u64 {
         let mut listens = self.listens();
         let number = listens.keys().max().map_or(1, |last| last + 1);
@@ -307,9 +307,9 @@ impl Audience {
     }
 }
 
-impl Default for Audience {
+impl Default for Subscribers {
     fn default() -> Self {
-        let shares = Shares::new(MAX_LISTENS, MAX_OWN);
+        let shares = FairShares::new(MAX_LISTENS, MAX_OWN);
         Self { clients: Mutex::default(), listens: Mutex::default(), shares }
     }
 }
@@ -333,14 +333,14 @@ impl Listen {
     }
 
     fn tell(&self, method: &str, params: &Json) {
-        if self.events.try_tell(Event::Message(self.message(method, params))).is_err() {
+        if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
     }
 
     /// Tells it when there is room; `None` when nobody hears it.
     pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
-        self.events.tell(Event::Message(self.message(method, params))).await.ok()
+        self.events.send(Event::Message(self.message(method, params))).await.ok()
     }
 
     fn message(&self, method: &str, params: &Json) -> Bytes {

@@ -59,7 +59,7 @@ impl Gateway {
         let (events, coming_out) = channel();
         let meta = object::get(&params, "_meta");
         let operator =
-            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.around());
+            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.call_context());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let method = method.to_owned();
         let work = async move {
@@ -236,7 +236,7 @@ impl Gateway {
 impl Client {
     /// Whether it knows the tasks of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
-        let extensions = object::get(&self.able, "extensions");
+        let extensions = object::get(&self.capabilities, "extensions");
         self.revision.is_modern()
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
