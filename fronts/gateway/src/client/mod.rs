@@ -14,6 +14,7 @@ use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
@@ -209,8 +210,14 @@ impl Client {
         (id, Asked { client: Arc::clone(self), id, receiver })
     }
 
-    /// Notes that a request is worked on; why it cannot be, when it cannot.
-    pub(crate) fn runs(&self, id: &RequestId, handle: AbortHandle) -> Result<(), &'static str> {
+    /// Starts the task of a request, unless the client has no room for it.
+    ///
+    /// The check and the entry are one step, so that a refused request never runs on any thread.
+    pub(crate) fn start(
+        &self,
+        id: &RequestId,
+        start: impl FnOnce() -> Task,
+    ) -> Result<Task, &'static str> {
         let mut state = self.state();
         if state.running.len() >= MAX_RUNNING {
             return Err("too many requests at the same time");
@@ -218,12 +225,19 @@ impl Client {
         if state.running.contains_key(id) {
             return Err("a request of this id is still worked on");
         }
-        state.running.insert(id.clone(), handle);
+        let task = start();
+        state.running.insert(id.clone(), task.abort_handle());
         drop(state);
-        Ok(())
+        Ok(task)
     }
 
-    pub(crate) fn ran(&self, id: &RequestId) {
+    /// Replaces the handle that cancels a running request.
+    pub(crate) fn continues(&self, id: &RequestId, handle: AbortHandle) {
+        self.state().running.insert(id.clone(), handle);
+    }
+
+    /// Removes a request from those that run.
+    pub(crate) fn finished(&self, id: &RequestId) {
         self.state().running.remove(id);
     }
 

@@ -13,7 +13,7 @@ use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
-use crate::exchange::{Payload, Text};
+use crate::exchange::answer::{Payload, Text};
 use crate::metrics::CallTimer;
 use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 
@@ -205,11 +205,7 @@ impl StreamedAnswer {
 impl InFlight {
     pub(crate) fn new(client: Arc<Client>, id: &RequestId) -> Self {
         let until = tokio::spawn(pending());
-        client.ran(id);
-        // It has just made room for itself.
-        if client.runs(id, until.abort_handle()).is_err() {
-            until.abort();
-        }
+        client.continues(id, until.abort_handle());
         Self { client, id: id.clone(), until }
     }
 }
@@ -217,7 +213,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.until.abort();
-        self.client.ran(&self.id);
+        self.client.finished(&self.id);
     }
 }
 

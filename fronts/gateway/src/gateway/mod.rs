@@ -18,8 +18,9 @@ use tokio::sync::watch;
 
 use crate::client::conversations::Conversations;
 use crate::client::{Client, Level, Party, View};
+use crate::exchange::Exchange;
+use crate::exchange::answer::Payload;
 use crate::exchange::streamed_answer::Form;
-use crate::exchange::{Exchange, Payload};
 use crate::fairness::client_names::ClientNames;
 use crate::gateway::shutdown::StopSignal;
 use crate::methods::call;

@@ -10,9 +10,10 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_in;
 use crate::client::{Client, View};
+use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
 use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer, Words, modern};
-use crate::exchange::{Exchange, Payload, Task};
+use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::protocol::revision::Revision;
@@ -108,22 +109,19 @@ impl CallTask {
         let Some(mut parked) = self.gateway.park.take(number) else {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
         };
+        // First, because an answer lets the call continue on any thread.
+        parked.operator.hear(self.meta.as_ref());
         parked.answer(responses);
-        let coming = self.coming(&parked.operator);
+        let continuation = self.continuation(&parked.operator);
         if !parked.questions.is_empty() {
-            let again = coming.map(|coming| coming.park(parked).map(Payload::from));
+            let again = continuation.map(|with| with.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let ParkedCall { events, task, operator, .. } = parked;
-        operator.hear(self.meta.as_ref());
-        let exchange = Exchange::running(id, &self.client, events, task);
-        match coming {
-            Some(coming) => exchange.coming(coming),
-            None => exchange,
-        }
+        let ParkedCall { events, task, .. } = parked;
+        Exchange::running(id, &self.client, events, || task).continued_by(continuation)
     }
 
-    fn coming(&self, operator: &Arc<ClientOperator>) -> Option<Continuation> {
+    fn continuation(&self, operator: &Arc<ClientOperator>) -> Option<Continuation> {
         let call = self.call.clone()?;
         Some(Continuation {
             operator: Arc::clone(operator),
@@ -145,7 +143,7 @@ impl CallTask {
     }
 
     fn start(self, id: RequestId) -> Exchange {
-        let (events, coming_out) = channel();
+        let (events, receiver) = channel();
         let context = self.gateway.call_context();
         let client = Arc::clone(&self.client);
         let operator = ClientOperator::new(client, self.meta.as_ref(), events, context);
@@ -155,14 +153,10 @@ impl CallTask {
             operator.wants_task();
         }
         let operator = Arc::new(operator);
-        let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        // Boxed, because a task is moved on its way to where it runs, and when it is done.
-        let task = Task::new(Box::pin(self.run(operator)));
-        let exchange = Exchange::running(id, &client, coming_out, task);
-        match coming {
-            Some(coming) => exchange.coming(coming),
-            None => exchange,
-        }
+        let (client, continuation) = (Arc::clone(&self.client), self.continuation(&operator));
+        // Boxed, because a task's future is moved when it is spawned and when it is done.
+        let start = || Task::new(Box::pin(self.run(operator)));
+        Exchange::running(id, &client, receiver, start).continued_by(continuation)
     }
 
     #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]

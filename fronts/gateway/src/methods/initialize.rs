@@ -12,7 +12,7 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::{client_name, named};
 use crate::client::{Client, Party, View};
-use crate::exchange::Answer;
+use crate::exchange::answer::Answer;
 use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;

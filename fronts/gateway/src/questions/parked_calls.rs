@@ -129,7 +129,7 @@ impl ParkedCall {
                 loop {
                     tokio::select! {
                         _ = events.next() => {}
-                        _ = &mut task.0 => return,
+                        () = task.ended() => return,
                     }
                 }
             };

@@ -18,7 +18,7 @@ use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
 
 use crate::client::{Client, View};
-use crate::exchange::{Payload, Text};
+use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
 use crate::methods::initialize::server_meta;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};

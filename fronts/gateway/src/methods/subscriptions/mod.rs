@@ -18,8 +18,9 @@ use futures::future::pending;
 
 use crate::client::identity::caller_of;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
+use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::{EventSender, channel};
-use crate::exchange::{Exchange, Payload, Task};
+use crate::exchange::{Exchange, Task};
 use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
 use crate::methods::lists::visible_lists::Change;
@@ -98,7 +99,7 @@ impl Gateway {
         if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
             return Exchange::fault(id, needs_tasks());
         }
-        let (events, coming_out) = channel();
+        let (events, receiver) = channel();
         let own_id = match &id {
             RequestId::Number(number) => {
                 Json::from_value(number).unwrap_or_else(|_| Json::empty_object())
@@ -112,7 +113,7 @@ impl Gateway {
         };
         let gateway = Arc::clone(self);
         let task = async move { gateway.run_listen(listener, filter, events).await };
-        Exchange::running(id, client, coming_out, Task::new(task))
+        Exchange::running(id, client, receiver, || Task::new(task))
     }
 
     async fn run_listen(
