@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use capstan_backend::plain::WebAddress;
 use capstan_cli::exit::Failure;
 use capstan_cli::host::{Addresses, UrlAddresses};
+use capstan_http::WebAddress;
 use capstan_hub::ports::BoxFuture;
 use tokio::time::timeout;
 

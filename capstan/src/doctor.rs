@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use capstan_backend::once::{End, Limits, Program};
 use capstan_cli::host::{AuditWhole, Check, Host as _, Setup};
 use capstan_config::{Kind, ServerEntry, SourceFile, Surroundings, load};
 use capstan_model::Secret;
+use capstan_process::once::{End, Limits, Program};
 
 use crate::desks;
 use crate::host::LocalHost;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{
@@ -17,6 +16,7 @@ use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::{BoxFuture, Clock};
+use capstan_mcp::Others;
 use capstan_model::{Kind, ServerName};
 
 use crate::approvals;

@@ -17,7 +17,7 @@ use crate::world::World;
 const USUAL: &str = "warn";
 
 /// What `--debug` logs: the protocol traffic and the servers' stderr too.
-const DEBUG: &str = "info,capstan=debug,capstan_backend=debug,capstan_hub=debug";
+const DEBUG: &str = "info,capstan=debug,capstan_mcp=debug,capstan_process=debug,capstan_hub=debug";
 
 /// Says things as the command line says its own: for people who asked for no log.
 struct AsWarnings {

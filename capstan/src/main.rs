@@ -33,9 +33,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use capstan_backend::keeper;
 use capstan_cli::exit::Exit;
 use capstan_cli::host::Host;
+use capstan_process::keeper;
 use clap_complete::CompleteEnv;
 
 use crate::host::LocalHost;

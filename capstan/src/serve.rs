@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use capstan_audit::Background;
-use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::{Face, HttpFace, Ready, Serving, Setup};
@@ -20,6 +19,7 @@ use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tl
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
+use capstan_mcp::Others;
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{Shared, join, join_all};
 use futures::{FutureExt, poll};

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capstan_backend::once::Program as Found;
 use capstan_config::{Config, Idle, IdlePolicy, Kind, Program, Remote, Server, ServerEntry, Start};
 use capstan_files::Cache;
 use capstan_hub::Hub;
@@ -15,6 +14,7 @@ use capstan_hub::life::{Around, IdleRule, Spawn, Tender, Terms};
 use capstan_hub::ports::{Backend, Changes, Clock, Manifests};
 use capstan_model::Secret;
 use capstan_model::ServerState;
+use capstan_process::once::Program as Found;
 use tokio::task::JoinHandle;
 use tracing::warn;
 

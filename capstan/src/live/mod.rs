@@ -17,7 +17,6 @@ mod steer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_backend::Others;
 use capstan_cli::args::Options;
 use capstan_cli::exit::{Exit, Failure};
 use capstan_cli::host::Setup;
@@ -26,6 +25,7 @@ use capstan_gateway::Gateway;
 use capstan_hub::Hub;
 use capstan_hub::ports::{Backend, Listing};
 use capstan_hub::trace::Tracer;
+use capstan_mcp::Others;
 use capstan_model::ServerState;
 use futures::future::{join, join_all};
 use indexmap::IndexMap;

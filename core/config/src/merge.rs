@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::DefaultRule;
-use capstan_policy::address::Network;
+use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
 use crate::config::{AccessSetting, CommandList, Config, DefaultSetting};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use capstan_model::{Naming, Secret, ServerName, Trust};
-use capstan_policy::address::Network;
+use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
 use crate::mask::mask_url;

@@ -3,18 +3,27 @@
 use capstan_tidy::metadata::{DependencyKind, metadata};
 use capstan_tidy::tree;
 
-/// What everything outside the core may build on.
-const CORE: &[&str] =
-    &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
-
-/// The same, and what starts processes and sends requests.
-const CORE_AND_SPAWN: &[&str] = &[
+/// The core, which everything outside it may use.
+const CORE: &[&str] = &[
     "capstan-model",
     "capstan-wire",
     "capstan-policy",
+    "capstan-safety",
     "capstan-config",
     "capstan-hub",
-    "capstan-backend",
+];
+
+/// The core and the adapters that other adapters may use.
+const CORE_AND_SHARED: &[&str] = &[
+    "capstan-model",
+    "capstan-wire",
+    "capstan-policy",
+    "capstan-safety",
+    "capstan-config",
+    "capstan-hub",
+    "capstan-process",
+    "capstan-lazy",
+    "capstan-http",
 ];
 
 /// What the layer of a folder may use; `None` for a folder without a layer.
@@ -22,14 +31,24 @@ fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
         Some(("core", "model" | "wire") | ("dev", "testkit" | "tidy")) => Layer::Only(&[]),
         Some(("core", "policy")) => Layer::Only(&["capstan-model", "capstan-wire"]),
+        Some(("core", "safety")) => Layer::Only(&["capstan-model"]),
         Some(("core", "config")) => {
-            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy"])
+            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-safety"])
         }
-        Some(("core", "hub")) => {
-            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
+        Some(("core", "hub")) => Layer::Only(&[
+            "capstan-model",
+            "capstan-wire",
+            "capstan-policy",
+            "capstan-safety",
+            "capstan-config",
+        ]),
+        // `http` knows nothing of calls; its errors become those of `lazy`.
+        Some(("adapters", "http")) => {
+            Layer::Only(&["capstan-model", "capstan-safety", "capstan-lazy"])
         }
-        // Programs are started and requests leave in one place, and it is the backend's.
-        Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
+        Some(("adapters", "mcp" | "command" | "openapi" | "registry")) => {
+            Layer::Only(CORE_AND_SHARED)
+        }
         Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
         None if folder == "demo" => Layer::Only(&["capstan-wire"]),
         None if folder == "bench" => Layer::Measures,
@@ -96,22 +115,27 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/wire", "capstan-model", Normal),
         ("core/policy", "capstan-hub", Normal),
         ("core/policy", "capstan-config", Dev),
-        ("core/hub", "capstan-backend", Dev),
+        ("core/safety", "capstan-policy", Normal),
+        ("core/hub", "capstan-mcp", Dev),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),
-        ("adapters/audit", "capstan-backend", Normal),
-        ("adapters/backend", "capstan-command", Normal),
+        ("adapters/audit", "capstan-http", Normal),
+        ("adapters/process", "capstan-http", Normal),
+        ("adapters/http", "capstan-process", Normal),
+        ("adapters/http", "capstan-hub", Normal),
+        ("adapters/mcp", "capstan-command", Normal),
         ("adapters/command", "capstan-files", Normal),
-        ("adapters/backend", "capstan-openapi", Normal),
+        ("adapters/mcp", "capstan-openapi", Normal),
         ("adapters/openapi", "capstan-command", Normal),
+        ("adapters/openapi", "capstan-mcp", Normal),
         ("fronts/cli", "capstan-command", Normal),
         ("adapters/audit", "capstan-cli", Dev),
-        ("adapters/backend", "capstan-testkit", Normal),
-        ("fronts/cli", "capstan-backend", Normal),
+        ("adapters/mcp", "capstan-testkit", Normal),
+        ("fronts/cli", "capstan-process", Normal),
         ("fronts/terminal", "capstan-cli", Normal),
         ("demo", "capstan-model", Normal),
         ("dev/testkit", "capstan-model", Normal),
-        ("bench", "capstan-backend", Normal),
+        ("bench", "capstan-mcp", Normal),
         ("bench", "capstan", Normal),
         ("capstan", "capstan-testkit", Normal),
     ] {
@@ -127,12 +151,13 @@ fn the_layers_grant_what_the_architecture_needs() {
     for (folder, used, kind) in [
         ("core/policy", "capstan-model", DependencyKind::Normal),
         ("core/hub", "capstan-policy", DependencyKind::Normal),
-        ("adapters/backend", "capstan-hub", DependencyKind::Normal),
-        ("adapters/backend", "capstan-testkit", DependencyKind::Dev),
-        ("adapters/command", "capstan-backend", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-hub", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-testkit", DependencyKind::Dev),
+        ("adapters/command", "capstan-process", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-http", DependencyKind::Normal),
         ("fronts/gateway", "capstan-hub", DependencyKind::Normal),
         ("demo", "capstan-wire", DependencyKind::Normal),
-        ("capstan", "capstan-backend", DependencyKind::Normal),
+        ("capstan", "capstan-mcp", DependencyKind::Normal),
         ("capstan", "capstan-cli", DependencyKind::Normal),
         ("capstan", "capstan-testkit", DependencyKind::Dev),
     ] {

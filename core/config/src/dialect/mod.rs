@@ -30,6 +30,7 @@ use std::str::FromStr;
 use capstan_model::{Secret, ServerName};
 use capstan_policy::DefaultRule;
 use serde::Serialize;
+use work::Work;
 
 use crate::expand::forms::Forms;
 use crate::expand::{Inputs, MissingEnv};
@@ -39,8 +40,6 @@ use crate::redact::scrub;
 use crate::source::{Origin, SourceFile, Surroundings};
 use crate::syntax::Syntax;
 use crate::tree::Table;
-
-use work::Work;
 
 /// The program that a file was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_policy::address::Network;
+use capstan_safety::address::Network;
 use indexmap::IndexMap;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 

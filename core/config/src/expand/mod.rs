@@ -9,12 +9,12 @@ pub(crate) mod native;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use forms::{Form, Forms};
+
 use crate::plugin::Plugin;
 use crate::problem::{Problem, Report};
 use crate::source::Surroundings;
 use crate::tree::{Node, Table, Text, Value};
-
-use forms::{Form, Forms};
 
 /// Names that stand for the root of the workspace without being set.
 const PROJECT_DIR: [&str; 2] = ["CAPSTAN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];

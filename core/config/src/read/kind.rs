@@ -1,7 +1,7 @@
 //! How a server is reached: which kind it is, and the keys of that kind.
 
 use capstan_model::Secret;
-use capstan_policy::environment::hijacks;
+use capstan_safety::environment::hijacks;
 use indexmap::IndexMap;
 
 use crate::dialect::Dialect;

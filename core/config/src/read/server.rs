@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use capstan_model::{Naming, ServerName, Trust};
-use capstan_policy::address::{BadNetwork, Network};
 use capstan_policy::exposure::Exposure;
+use capstan_safety::address::{BadNetwork, Network};
 
 use crate::dialect::Dialect;
 use crate::environment::EnvSettings;

@@ -77,7 +77,7 @@ fn c42_the_commands_of_zeph_bind() {
     let allowed = loaded.config.allowed_commands("/home/me/.config/zeph/config.toml").unwrap();
     assert_eq!(allowed, ["npx", "uvx", "node", "python", "python3"]);
     for command in ["bash", "/usr/bin/npx"] {
-        assert!(!capstan_policy::command::is_allowed(command, Some(&allowed)), "{command}");
+        assert!(!capstan_safety::command::is_allowed(command, Some(&allowed)), "{command}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use capstan_config::edit::{NewServer, NewTarget};
 use capstan_model::{ServerName, Trust};
-use capstan_policy::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
+use capstan_safety::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
