@@ -10,7 +10,7 @@ use capstan_model::{Caller, ServerName};
 
 use crate::client::View;
 use crate::gateway::Gateway;
-use crate::methods::lists::list_snapshot::Built;
+use crate::methods::lists::list_snapshot::ListSnapshot;
 
 /// What somebody whom access rules bind has seen.
 struct Seen {
@@ -18,8 +18,8 @@ struct Seen {
     caller: Arc<Caller>,
     listing: Listing,
     /// The list of everything, and what they saw of it.
-    all: Arc<Built>,
-    own: Arc<Built>,
+    all: Arc<ListSnapshot>,
+    own: Arc<ListSnapshot>,
 }
 
 impl Gateway {

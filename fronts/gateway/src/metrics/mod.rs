@@ -76,7 +76,7 @@ struct Counts {
 }
 
 /// A call that is counted as under way; dropped unended it counts as abandoned.
-pub(crate) struct Counted {
+pub(crate) struct CallTimer {
     in_flight: std::sync::Arc<AtomicUsize>,
     counts: std::sync::Arc<Counts>,
     begun: Instant,
@@ -86,9 +86,9 @@ pub(crate) struct Counted {
 // === impl Metrics ===
 
 impl Metrics {
-    pub(crate) fn begin(&self) -> Counted {
+    pub(crate) fn begin(&self) -> CallTimer {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Counted {
+        CallTimer {
             in_flight: std::sync::Arc::clone(&self.in_flight),
             counts: std::sync::Arc::clone(&self.counts),
             begun: Instant::now(),
@@ -177,9 +177,9 @@ impl Metrics {
     }
 }
 
-// === impl Counted ===
+// === impl CallTimer ===
 
-impl Counted {
+impl CallTimer {
     pub(crate) fn end(mut self, ending: Ending) {
         self.ended = true;
         let count = match ending {
@@ -195,7 +195,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CallTimer {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
         self.in_flight.fetch_sub(1, Ordering::Relaxed);

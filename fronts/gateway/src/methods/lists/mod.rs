@@ -18,11 +18,11 @@ use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
 
 use crate::client::{Client, View};
-use crate::exchange::{Payload, Text};
+use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
 use crate::methods::initialize::server_meta;
-use crate::methods::lists::list_snapshot::{Built, Made, Pages};
-use crate::methods::lists::visible_lists::{Change, Classes};
+use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
+use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::fault::Fault;
 
 /// How long a list waits after the latest answer of a server, and how long in all.
@@ -38,9 +38,9 @@ const MAPPED: &str = "capstan://";
 /// The lists as they are served, by what is shown.
 #[derive(Default)]
 pub(crate) struct Lists {
-    built: Mutex<HashMap<(View, Listing), Arc<Built>>>,
+    built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
     /// The same for callers whom access rules bind.
-    pub(crate) classes: Classes,
+    pub(crate) classes: VisibleLists,
     /// Servers whose list somebody waits for in the background.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
 }
@@ -84,7 +84,7 @@ impl Gateway {
         self: &Arc<Self>,
         view: &View,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         self.built_in(&self.hub(), view, listing).await
     }
 
@@ -94,7 +94,7 @@ impl Gateway {
         hub: &Hub,
         view: &View,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         let gathered = match view {
             View::All => self.gather_all(hub, listing, Ask::List).await,
             View::One(server) => gather_one(hub, server, listing).await?,
@@ -230,7 +230,7 @@ impl Lists {
     }
 
     /// A list as it was last served to whoever no access rule binds.
-    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<Built>> {
+    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<ListSnapshot>> {
         self.built().get(&(view.clone(), listing)).cloned()
     }
 
@@ -239,7 +239,7 @@ impl Lists {
         self.built().keys().cloned().collect()
     }
 
-    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<Built>>> {
+    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<ListSnapshot>>> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -271,7 +271,7 @@ pub(crate) fn build(
     listing: Listing,
     gathered: &Gathered,
     caller: &Caller,
-) -> Built {
+) -> ListSnapshot {
     // Before anything is looked at, so that a change meanwhile makes it anew.
     let pins = hub.pins.version();
     let sources: Vec<(ServerName, Arc<[Item]>)> =
@@ -319,7 +319,7 @@ pub(crate) fn build(
         }
     }
     let until = hub.rules_change_at();
-    Built::new(hub, Made { sources, pages, owners, until, pins })
+    ListSnapshot::new(hub, Made { sources, pages, owners, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 
 /// What the tools of each server ask for.
 #[derive(Default)]
-pub(crate) struct Repeats(Mutex<HashMap<ServerName, Known>>);
+pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
 
 /// What the tools of a server ask for. As long as its list is the same, so is this.
 struct Known {
@@ -37,9 +37,9 @@ struct Repeat {
     path: Vec<String>,
 }
 
-// === impl Repeats ===
+// === impl ArgumentHeaders ===
 
-impl Repeats {
+impl ArgumentHeaders {
     /// Whether the headers of a call repeat what its tool asks for.
     pub(crate) async fn check(
         &self,
