@@ -156,7 +156,7 @@ impl Host for LocalHost {
             Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
         })?;
         hub.approvals = Arc::new(approvals::at_the_command_line(&self.world, &setup.loaded));
-        Ok(hub)
+        Ok(hub.build())
     }
 
     fn serve<'a>(

@@ -115,7 +115,7 @@ impl Gateway {
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
-        gateway.hub().changes.listen(listener);
+        gateway.hub().listen(listener);
         tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
         Ok(gateway)
@@ -143,7 +143,7 @@ impl Gateway {
 
     /// Whether there is a server of that name.
     pub fn knows(&self, server: &ServerName) -> bool {
-        self.hub().backends.contains_key(server)
+        self.hub().has(server)
     }
 
     /// Takes a request of any method but `initialize`.
@@ -215,7 +215,7 @@ impl Gateway {
     /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
     pub fn metrics_for(&self, caller: &Caller) -> String {
         let hub = self.hub();
-        self.metrics_of(&|server| hub.policy.out_of_reach(caller, server).is_none())
+        self.metrics_of(&|server| hub.policy().out_of_reach(caller, server).is_none())
     }
 
     fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
@@ -321,7 +321,7 @@ impl Gateway {
     /// The servers that are shown.
     pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
         match view {
-            View::All => self.hub().backends.keys().cloned().collect(),
+            View::All => self.hub().servers().cloned().collect(),
             View::One(server) => vec![server.clone()],
         }
     }
@@ -340,13 +340,13 @@ impl Gateway {
     /// What a request has around it.
     pub(crate) fn around(&self) -> Around {
         let hub = self.hub();
-        let (patience, servers) = (hub.limits.question_wait, hub.backends.len());
+        let (patience, servers) = (hub.limits().question_wait, hub.servers().len());
         let own = self.own.load(Ordering::Relaxed);
         Around { patience, own, servers, tasks: Arc::clone(&self.tasks) }
     }
 
     pub(crate) fn now(&self) -> Duration {
-        self.hub().clock.monotonic()
+        self.hub().clock().monotonic()
     }
 
     async fn sweep(gateway: Weak<Self>) {
@@ -358,7 +358,7 @@ impl Gateway {
             gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
             gateway.audience.sweep();
-            for (view, listing) in gateway.lists.expired(gateway.hub().clock.now()) {
+            for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
                 gateway.look(view, listing);
             }
             let now = gateway.now();
