@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use capstan_app::{AppError, ErrorKind, Selection, Setup};
 use capstan_audit::Background;
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Face, HttpFace, Ready, Serving, Setup};
+use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
@@ -28,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
-use crate::host::approve;
+use crate::host::{LocalHost, approve};
 use crate::live::{self, Door, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
@@ -58,13 +57,24 @@ type Stopping = Shared<BoxFuture<'static, ()>>;
 /// Says that clients can come in.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
+impl Serve for LocalHost {
+    fn serve<'a>(
+        &'a self,
+        setup: &'a Setup,
+        selection: &'a Selection,
+        serving: Serving<'a>,
+    ) -> BoxFuture<'a, Result<(), AppError>> {
+        Box::pin(serve(&self.world, setup, selection, serving))
+    }
+}
+
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
     world: &Arc<World>,
     setup: &Setup,
-    options: &Options,
+    selection: &Selection,
     serving: Serving<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let Serving { face, stop, ready } = serving;
     let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
@@ -73,20 +83,21 @@ pub(crate) async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (mut hub, audit) = hub(world, loaded, approve(options)).map_err(|error| invalid(&error))?;
+    let (mut hub, audit) =
+        hub(world, loaded, approve(selection)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
     let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
     tending.take_all(&mut hub, &loaded.config, None);
     telemetry.follow(&mut hub);
     let gateway = Gateway::watched(Arc::new(hub), telemetry.tracer())
-        .map_err(|error| Failure::internal(error.to_string()))?;
+        .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
     let live = Live::new(
         world,
-        (setup, options),
+        (setup, selection),
         door,
         &gateway,
         (telemetry.tracer(), Arc::clone(&tending)),
@@ -146,7 +157,7 @@ async fn run(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
     (stop, ready): (Stopping, Announce<'_>),
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
@@ -182,7 +193,7 @@ async fn required(
     hub: &Hub,
     config: &Config,
     stop: &mut Stopping,
-) -> Result<ControlFlow<()>, Failure> {
+) -> Result<ControlFlow<()>, AppError> {
     tokio::select! {
         biased;
         () = stop => Ok(ControlFlow::Break(())),
@@ -190,7 +201,7 @@ async fn required(
     }
 }
 
-async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
+async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
         entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
     };
@@ -205,7 +216,8 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
         None => Ok(()),
         Some(error) => {
             let message = format!("a server that is required cannot be used: {error}");
-            let failure = Failure::new(Exit::Unreachable, error.code().as_str(), message);
+            let failure =
+                AppError::new(ErrorKind::Unreachable, message).code(error.code().as_str());
             Err(failure.hint("without `required = true` the others are served without it"))
         }
     }
@@ -235,7 +247,7 @@ fn hub(
     Ok((hub, audit))
 }
 
-async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
+async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, AppError> {
     let HttpFace { listen, metrics, insecure, tls } = face;
     let path = |path: PathBuf| world.here().join(path);
     let settings = HttpSettings {
@@ -304,11 +316,11 @@ fn host(address: SocketAddr) -> SocketAddr {
 }
 
 /// A client that reads no more is gone, which is how a conversation ends.
-fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
+fn unless_gone(result: io::Result<()>) -> Result<(), AppError> {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
     match result {
         Err(error) if !gone.contains(&error.kind()) => {
-            Err(Failure::internal(format!("the client cannot be reached: {error}")))
+            Err(AppError::internal(format!("the client cannot be reached: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }
@@ -335,6 +347,6 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
     }
 }
 
-fn invalid(error: &anyhow::Error) -> Failure {
-    Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
+fn invalid(error: &anyhow::Error) -> AppError {
+    AppError::config(format!("{error:#}"))
 }

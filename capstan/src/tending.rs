@@ -206,6 +206,7 @@ fn file_mark(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use capstan_config::{Scope, SourceFile, Surroundings, load};
+    use capstan_import::AllDialects;
 
     use super::*;
 
@@ -213,7 +214,7 @@ mod tests {
     fn key_of(folder: &Path, token: &str, text: &str) -> Option<String> {
         let source = SourceFile::new("c.toml", Scope::User, text);
         let around = Surroundings { variable: &|_| None, project_dir: "/" };
-        let loaded = load(&[source], &around);
+        let loaded = load(&[source], &around, &AllDialects);
         let entry = loaded.config.servers.values().next().unwrap();
         let variable = |name: &str| (name == "TOKEN").then(|| token.to_owned());
         key(Here { folder, variable: &variable }, entry, entry.status.as_ref().unwrap())
