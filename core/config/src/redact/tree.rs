@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use capstan_model::mask::secrets_in_url;
 use capstan_model::secret::{is_secret_name, looks_like_token};
+use capstan_safety::mask::secrets_in_url;
 
 use super::{DOORS, Hide, bare, holds_tokens, is_member, is_plain_member};
 use crate::mask::mask_arguments;

@@ -6,7 +6,7 @@ use capstan_model::Secret;
 use capstan_model::secret::{MASK, is_secret_name};
 use serde_json::Value;
 
-use crate::redact::redact;
+use crate::mask::json::mask_json;
 
 /// Shorter values are not masked: they would turn every second word into stars.
 const MIN_SECRET: usize = 4;
@@ -57,7 +57,7 @@ impl Masker {
     pub fn mask_message(&self, line: &[u8]) -> String {
         match serde_json::from_slice::<Value>(line) {
             Ok(mut message) => {
-                redact(&mut message);
+                mask_json(&mut message);
                 self.mask_strings(&mut message);
                 // Names of members may hold secrets too.
                 visible(&self.mask(&message.to_string()))
