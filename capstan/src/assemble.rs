@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use capstan_backend::settings::{Elicitation, max_message};
-use capstan_backend::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
     is_secret_name, mask_arguments, mask_url,
@@ -15,9 +13,11 @@ use capstan_config::{
 use capstan_hub::catalog::Names;
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
 use capstan_hub::{Absent, Check, Entry, HubBuilder, Keep, Limits};
+use capstan_mcp::settings::{Elicitation, max_message};
+use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_model::secret::MASK;
 use capstan_model::{Secret, ServerState, Trust};
-use capstan_policy::{command, environment};
+use capstan_safety::{command, environment};
 
 use crate::clock::SystemClock;
 use crate::command_line;
@@ -177,7 +177,7 @@ impl Assembly<'_> {
 
     fn connected(&self, settings: impl Into<Settings>) -> Arc<dyn Backend> {
         let listener: Arc<dyn Listener> = Arc::<Changes>::clone(&self.changes);
-        Arc::new(capstan_backend::Server::heard_by(settings, listener))
+        Arc::new(capstan_mcp::Server::heard_by(settings, listener))
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {

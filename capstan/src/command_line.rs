@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use capstan_backend::StdioSettings;
-use capstan_backend::once::Program;
 use capstan_command::{CommandServer, CommandSettings, Preset};
 use capstan_config::CliProgram;
 use capstan_hub::ports::Backend;
+use capstan_mcp::StdioSettings;
+use capstan_process::once::Program;
 
 /// The most that is kept of what a call prints, in bytes.
 const MAX_OUTPUT: u64 = 1024 * 1024;

@@ -8,7 +8,7 @@ use capstan_hub::ports::Backend;
 use capstan_model::Secret;
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::Glob;
-use capstan_policy::address::AddressPolicy;
+use capstan_safety::address::AddressPolicy;
 
 /// The most that is read of an answer, in bytes.
 const MAX_ANSWER: u64 = 4 * 1024 * 1024;

@@ -10,16 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use capstan_app::{AppError, ErrorKind, Selection, Setup};
 use capstan_audit::Background;
-use capstan_backend::Others;
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Face, HttpFace, Ready, Serving, Setup};
+use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_hub::{Hub, HubBuilder};
+use capstan_mcp::Others;
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{Shared, join, join_all};
 use futures::{FutureExt, poll};
@@ -28,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
-use crate::host::approve;
+use crate::host::{LocalHost, approve};
 use crate::live::{self, Door, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
@@ -58,13 +57,24 @@ type Stopping = Shared<BoxFuture<'static, ()>>;
 /// Says that clients can come in.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
+impl Serve for LocalHost {
+    fn serve<'a>(
+        &'a self,
+        setup: &'a Setup,
+        selection: &'a Selection,
+        serving: Serving<'a>,
+    ) -> BoxFuture<'a, Result<(), AppError>> {
+        Box::pin(serve(&self.world, setup, selection, serving))
+    }
+}
+
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
     world: &Arc<World>,
     setup: &Setup,
-    options: &Options,
+    selection: &Selection,
     serving: Serving<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let Serving { face, stop, ready } = serving;
     let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
@@ -73,18 +83,19 @@ pub(crate) async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (mut hub, audit) = hub(world, loaded, approve(options)).map_err(|error| invalid(&error))?;
+    let (mut hub, audit) =
+        hub(world, loaded, approve(selection)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
     let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
     tending.supervise(&mut hub, &loaded.config);
     hub.tracer = telemetry.tracer();
     let gateway = Gateway::watched(Arc::new(hub.build()), telemetry.tracer())
-        .map_err(|error| Failure::internal(error.to_string()))?;
+        .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
-    let live = Live::new(world, (setup, options), door, &gateway, Arc::clone(&tending));
+    let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
     let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
@@ -140,7 +151,7 @@ async fn run(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
     (stop, ready): (Stopping, Announce<'_>),
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
@@ -176,7 +187,7 @@ async fn required(
     hub: &Hub,
     config: &Config,
     stop: &mut Stopping,
-) -> Result<ControlFlow<()>, Failure> {
+) -> Result<ControlFlow<()>, AppError> {
     tokio::select! {
         biased;
         () = stop => Ok(ControlFlow::Break(())),
@@ -184,7 +195,7 @@ async fn required(
     }
 }
 
-async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
+async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
         entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
     };
@@ -195,7 +206,8 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
         None => Ok(()),
         Some(error) => {
             let message = format!("a server that is required cannot be used: {error}");
-            let failure = Failure::new(Exit::Unreachable, error.code().as_str(), message);
+            let failure =
+                AppError::new(ErrorKind::Unreachable, message).code(error.code().as_str());
             Err(failure.hint("without `required = true` the others are served without it"))
         }
     }
@@ -225,7 +237,7 @@ fn hub(
     Ok((hub, audit))
 }
 
-async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
+async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, AppError> {
     let HttpFace { listen, metrics, insecure, tls } = face;
     let path = |path: PathBuf| world.here().join(path);
     let settings = HttpSettings {
@@ -294,11 +306,11 @@ fn host(address: SocketAddr) -> SocketAddr {
 }
 
 /// A client that reads no more is gone, which is how a conversation ends.
-fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
+fn unless_gone(result: io::Result<()>) -> Result<(), AppError> {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
     match result {
         Err(error) if !gone.contains(&error.kind()) => {
-            Err(Failure::internal(format!("the client cannot be reached: {error}")))
+            Err(AppError::internal(format!("the client cannot be reached: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }
@@ -325,6 +337,6 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
     }
 }
 
-fn invalid(error: &anyhow::Error) -> Failure {
-    Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
+fn invalid(error: &anyhow::Error) -> AppError {
+    AppError::config(format!("{error:#}"))
 }

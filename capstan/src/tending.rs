@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capstan_backend::once::Program as Found;
 use capstan_config::{Config, Idle, IdlePolicy, Kind, Program, Remote, Server, ServerEntry, Start};
 use capstan_files::Cache;
 use capstan_hub::HubBuilder;
@@ -15,6 +14,7 @@ use capstan_hub::life::{IdleRule, Spawn, Supervision, Supervisor, SupervisorPort
 use capstan_hub::ports::{Changes, Clock, Manifests};
 use capstan_model::Secret;
 use capstan_model::ServerState;
+use capstan_process::once::Program as Found;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
@@ -196,6 +196,7 @@ fn file_mark(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use capstan_config::{Scope, SourceFile, Surroundings, load};
+    use capstan_import::AllDialects;
 
     use super::*;
 
@@ -203,7 +204,7 @@ mod tests {
     fn key_of(folder: &Path, token: &str, text: &str) -> Option<String> {
         let source = SourceFile::new("c.toml", Scope::User, text);
         let around = Surroundings { variable: &|_| None, project_dir: "/" };
-        let loaded = load(&[source], &around);
+        let loaded = load(&[source], &around, &AllDialects);
         let entry = loaded.config.servers.values().next().unwrap();
         let variable = |name: &str| (name == "TOKEN").then(|| token.to_owned());
         key(Here { folder, variable: &variable }, entry, entry.status.as_ref().unwrap())

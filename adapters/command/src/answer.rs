@@ -1,6 +1,6 @@
 //! Makes an answer of what a program printed.
 
-use capstan_backend::once::{Captured, Output};
+use capstan_process::once::{Captured, Output};
 use capstan_wire::Json;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ fn part(text: &mut String, line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use capstan_backend::once::End;
+    use capstan_process::once::End;
     use serde_json::Value;
 
     use super::*;

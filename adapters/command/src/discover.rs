@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_backend::SpawnError;
-use capstan_backend::once::{End, Limits, Program as Runnable};
 use capstan_model::Secret;
+use capstan_process::SpawnError;
+use capstan_process::once::{End, Limits, Program as Runnable};
 use futures::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
 

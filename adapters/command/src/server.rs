@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_backend::SpawnError;
-use capstan_backend::attempt::{Attempt, AttemptError, CLOSED, Offer};
-use capstan_backend::once::{End, Limits, Output, Program};
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Notice, Operator};
 use capstan_hub::{Answer, Ticket};
+use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
+use capstan_process::SpawnError;
+use capstan_process::once::{End, Limits, Output, Program};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
 use serde_json::{Map, json};

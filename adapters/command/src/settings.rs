@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_backend::once::Program;
 use capstan_model::ServerName;
+use capstan_process::once::Program;
 use serde_json::Value;
 
 /// The help flag that is tried when the configuration names none.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use capstan_backend::once::Program;
 use capstan_command::help::read;
 use capstan_command::{Command, CommandSettings, Found, Preset, Tool, tools};
+use capstan_process::once::Program;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_backend::plain::PlainResponse;
+use capstan_http::PlainResponse;
 use capstan_model::Secret;
 use capstan_model::secret::MASK;
 use capstan_wire::{Json, compose};

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use capstan_backend::attempt::AttemptError;
-use capstan_backend::plain::{PlainRequest, WebAddress};
+use capstan_http::{PlainRequest, WebAddress};
+use capstan_lazy::AttemptError;
 use capstan_model::Secret;
 use serde_json::Value;
 

@@ -17,7 +17,7 @@ fn settings(auth: Vec<(&str, Credentials)>) -> OpenApiSettings {
         tags: None,
         only: None,
         except: Vec::new(),
-        addresses: capstan_policy::address::AddressPolicy::default(),
+        addresses: capstan_safety::address::AddressPolicy::default(),
         startup_timeout: std::time::Duration::ZERO,
         timeout: std::time::Duration::ZERO,
         answer: 0,

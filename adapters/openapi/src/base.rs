@@ -4,9 +4,9 @@
 //! fetched may name its own origin only, one in a file nowhere that secrets go, and none may name an
 //! address that is not public: what a document says is not the configuration's word.
 
-use capstan_backend::attempt::AttemptError;
-use capstan_backend::plain::WebAddress;
-use capstan_policy::address::{AddressPolicy, Loopback};
+use capstan_http::WebAddress;
+use capstan_lazy::AttemptError;
+use capstan_safety::address::{AddressPolicy, Loopback};
 use serde_json::Value;
 
 use crate::document::{Document, Version};

@@ -7,8 +7,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use capstan_backend::attempt::AttemptError;
-use capstan_backend::plain::{Plain, PlainRequest, WebAddress};
+use capstan_http::{PlainRequest, WebAddress};
+use capstan_lazy::AttemptError;
 use capstan_model::Secret;
 use sha2::{Digest, Sha256};
 use tracing::{debug, info};
@@ -92,7 +92,7 @@ async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, 
     let base = settings.base_url.as_ref().map(|base| WebAddress::parse(base.reveal()));
     let is_ours = base.is_none_or(|base| base.is_ok_and(|base| base.same_origin(home)));
     let headers = if is_ours { settings.headers.as_slice() } else { &[] };
-    let plain = Plain::new(home, headers, &settings.secrets, &settings.addresses)?;
+    let client = settings.client(home, headers)?;
     let request = PlainRequest {
         method: "GET",
         path: home.path().to_owned(),
@@ -103,7 +103,7 @@ async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, 
         )],
         body: Vec::new(),
     };
-    let response = plain.send(request, MAX_DOCUMENT).await?;
+    let response = client.send(request, MAX_DOCUMENT).await?;
     if !(200..300).contains(&response.status) {
         return Err(format!("HTTP status {}", response.status).into());
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_backend::plain::PlainRequest;
+use capstan_http::PlainRequest;
 use capstan_wire::{Json, compose, object};
 use serde_json::Value;
 

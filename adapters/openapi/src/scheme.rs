@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_backend::plain::WebAddress;
+use capstan_http::WebAddress;
 use capstan_model::{Credentials, Secret};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::document::Object;
 use crate::parameter::{Place, is_token};
 use crate::settings::OpenApiSettings;
-use crate::token::{Client, Login};
+use crate::token::{ClientLogin, Login};
 
 /// A scheme that we have something for.
 pub(crate) enum Scheme {
@@ -119,7 +119,7 @@ impl Kind {
                 Credentials::Client { id, secret, token_url, scopes },
             ) => {
                 let address = self.token_address(token_url.as_deref(), around)?;
-                let client = Client { id, secret, scopes };
+                let client = ClientLogin { id, secret, scopes };
                 Ok(Scheme::Login(Login::new(name, &address, &client, around.settings)?))
             }
             (Self::Key(..) | Self::Basic | Self::Bearer | Self::Token(_) | Self::Other(_), _) => {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use capstan_backend::attempt::{Attempt, AttemptError, CLOSED, Offer};
-use capstan_backend::plain::{Plain, PlainError, PlainRequest, PlainResponse};
+use capstan_http::{Client, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
 use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
 use capstan_hub::{Answer, Ticket};
+use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
@@ -35,7 +35,7 @@ pub struct OpenApiServer {
 
 /// What is known of the interface.
 struct Known {
-    plain: Plain,
+    client: Client,
     base: Base,
     offered: HashMap<String, Offered>,
     offer: Offer,
@@ -107,7 +107,7 @@ impl OpenApiServer {
         known: &Known,
         means: &Means,
         request: PlainRequest,
-    ) -> Result<(Result<PlainResponse, PlainError>, Proofs), CallError> {
+    ) -> Result<(Result<PlainResponse, HttpError>, Proofs), CallError> {
         let (limit, server) = (self.settings.timeout, self.settings.name.clone());
         let deadline = Instant::now() + limit;
         let mut refused = Vec::new();
@@ -122,10 +122,10 @@ impl OpenApiServer {
                 |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
             let proofs = proofs.map_err(|_| late(false))?;
             let proofs = proofs.map_err(|error| error.into_error(&server))?;
-            let sending = known.plain.send(proofs.put(request.clone()), self.settings.answer);
+            let sending = known.client.send(proofs.put(request.clone()), self.settings.answer);
             let sent = tokio::select! {
                 biased;
-                () = self.known.closed() => Err(PlainError::Lost(CLOSED.to_owned())),
+                () = self.known.closed() => Err(HttpError::Lost(CLOSED.to_owned())),
                 sent = timeout_at(deadline, sending) => {
                     sent.map_err(|_| late(ticket.effect() != Effect::Read))?
                 }
@@ -142,27 +142,28 @@ impl OpenApiServer {
     fn failed(
         &self,
         ticket: &Ticket,
-        error: PlainError,
+        error: HttpError,
         secrets: &[Secret<String>],
     ) -> Result<Answer, CallError> {
         let reads = ticket.effect() == Effect::Read;
         match error {
-            PlainError::Redirected { status, words } => {
-                Ok(Answer::Whole(refusal(status, &masked(&words, secrets), None)))
+            HttpError::Redirected { status, .. } => {
+                let words = masked(&error.to_string(), secrets);
+                Ok(Answer::Whole(refusal(status, &words, None)))
             }
-            PlainError::Lost(reason) if !reads => {
+            HttpError::Lost(reason) if !reads => {
                 Err(CallError::OutcomeUnknown { server: self.settings.name.clone(), reason })
             }
-            PlainError::Blocked(reason) => {
+            HttpError::Blocked(reason) => {
                 let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
                 Err(CallError::AddressBlocked { server, reason })
             }
-            PlainError::Elsewhere(reason) => {
+            HttpError::Elsewhere(reason) => {
                 let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
                 Err(CallError::LedElsewhere { server, reason })
             }
-            PlainError::NotSent(reason) | PlainError::Lost(reason) => Err(self.unreachable(reason)),
-            other @ PlainError::Unfit(_) => {
+            HttpError::NotSent(reason) | HttpError::Lost(reason) => Err(self.unreachable(reason)),
+            other @ HttpError::Unfit(_) => {
                 let (item, problem) = (ticket.id().to_string(), other.to_string());
                 Err(CallError::InvalidArguments { item, problem })
             }
@@ -202,16 +203,16 @@ impl Backend for OpenApiServer {
             let path = known.base.address().path().to_owned();
             let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
             let wait = self.settings.startup_timeout;
-            let reason = match timeout(wait, known.plain.send(request, 0)).await {
-                Ok(Err(PlainError::NotSent(reason) | PlainError::Lost(reason))) => reason,
-                Ok(Ok(_) | Err(PlainError::Unfit(_) | PlainError::Redirected { .. })) => {
+            let reason = match timeout(wait, known.client.send(request, 0)).await {
+                Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
+                Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
                     return Ok(());
                 }
-                Ok(Err(PlainError::Blocked(reason))) => {
+                Ok(Err(HttpError::Blocked(reason))) => {
                     let server = self.settings.name.clone();
                     return Err(CallError::AddressBlocked { server, reason });
                 }
-                Ok(Err(PlainError::Elsewhere(reason))) => {
+                Ok(Err(HttpError::Elsewhere(reason))) => {
                     let server = self.settings.name.clone();
                     return Err(CallError::LedElsewhere { server, reason });
                 }
@@ -291,15 +292,14 @@ async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, AttemptError
     let silent = settings.headers.is_empty() && base.query().is_none();
     let keyless = || auth.means(&wants(&Object::new(), &document)).lacking.filter(|_| silent);
     let lacking = lacking.or_else(keyless);
-    let OpenApiSettings { headers, secrets, addresses, .. } = &*settings;
-    let plain = Plain::new(base.address(), headers, secrets, addresses)?;
+    let client = settings.client(base.address(), &settings.headers)?;
     let hold = |operation: Operation| {
         let means = auth.means(&operation.wants);
         Offered { operation, means, schema: OnceLock::new() }
     };
     let offered = found.operations.into_iter().map(|one| (one.name.clone(), hold(one))).collect();
     let offer = Offer { items: items.into(), about: Arc::new(about), lacking };
-    Ok(Arc::new(Known { plain, base, offered, offer }))
+    Ok(Arc::new(Known { client, base, offered, offer }))
 }
 
 fn nothing(found: &Found) -> String {

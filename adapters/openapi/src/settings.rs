@@ -1,11 +1,14 @@
 //! What the configuration says of one document, ready to be used.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_http::{Client, WebAddress};
 use capstan_model::{Credentials, Secret, ServerName};
 use capstan_policy::Glob;
-use capstan_policy::address::AddressPolicy;
+use capstan_safety::address::AddressPolicy;
+use capstan_safety::mask::Masker;
 
 /// An OpenAPI document and how to use it.
 #[derive(Clone, Debug)]
@@ -54,6 +57,17 @@ pub enum Source {
 // === impl OpenApiSettings ===
 
 impl OpenApiSettings {
+    /// A client for an address, which sends these headers and keeps secrets out of errors.
+    pub(crate) fn client(
+        &self,
+        address: &WebAddress,
+        headers: &[(String, Secret<String>)],
+    ) -> Result<Client, String> {
+        let secrets = headers.iter().map(|(_, value)| value).chain(&self.secrets);
+        let masker = Masker::new(secrets.map(|secret| secret.reveal().clone()));
+        Client::new(address, headers, Arc::new(masker), &self.addresses)
+    }
+
     /// Whether requests are sent with anything that is not for all to know.
     pub(crate) fn sends_secrets(&self) -> bool {
         let secrets = || self.secrets.iter().map(Secret::reveal).filter(|one| !one.is_empty());

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_backend::attempt::{Attempt, AttemptError};
-use capstan_backend::plain::{Plain, PlainRequest, PlainResponse, WebAddress};
+use capstan_http::{Client, PlainRequest, PlainResponse, WebAddress};
+use capstan_lazy::{Attempt, AttemptError};
 use capstan_model::Secret;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -33,8 +33,8 @@ const LONGEST: Duration = Duration::from_hours(24 * 365);
 /// Longest word for a refusal that is shown, in bytes.
 const MAX_WORD: usize = 64;
 
-/// A program that gets tokens.
-pub(crate) struct Client<'a> {
+/// The credentials of a client that asks for tokens.
+pub(crate) struct ClientLogin<'a> {
     pub(crate) id: &'a str,
     pub(crate) secret: &'a Secret<String>,
     pub(crate) scopes: &'a [String],
@@ -57,7 +57,7 @@ struct Asked {
     scheme: String,
     server: String,
     address: WebAddress,
-    plain: Plain,
+    client: Client,
     /// What is asked, in the ways in which a program can say who it is: first as the standard wants
     /// it, then as many want it.
     ways: [PlainRequest; 2],
@@ -80,13 +80,13 @@ impl Login {
     pub(crate) fn new(
         scheme: &str,
         address: &WebAddress,
-        client: &Client<'_>,
+        login: &ClientLogin<'_>,
         settings: &OpenApiSettings,
     ) -> Result<Self, String> {
-        let plain = Plain::new(address, &[], &settings.secrets, &settings.addresses)?;
+        let client = settings.client(address, &[])?;
         let (scheme, address) = (scheme.to_owned(), address.clone());
-        let ways = [client.in_header(&address), client.in_body(&address)];
-        let asked = Asked { scheme, server: settings.name.to_string(), address, plain, ways };
+        let ways = [login.in_header(&address), login.in_body(&address)];
+        let asked = Asked { scheme, server: settings.name.to_string(), address, client, ways };
         Ok(Self { asked: Arc::new(asked), token: Attempt::default() })
     }
 
@@ -167,7 +167,7 @@ impl Asked {
 
     async fn ask_in(&self, way: &PlainRequest) -> Result<Token, Trouble> {
         let failed = |reason: String| Trouble::Failed(reason.into());
-        let response = self.plain.send(way.clone(), MAX_ANSWER).await;
+        let response = self.client.send(way.clone(), MAX_ANSWER).await;
         let response = response.map_err(|error| Trouble::Failed(error.into()))?;
         match response.status {
             200..300 => Token::read(&response.body)
@@ -195,9 +195,9 @@ fn word(response: &PlainResponse) -> String {
     word.to_owned()
 }
 
-// === impl Client ===
+// === impl ClientLogin ===
 
-impl Client<'_> {
+impl ClientLogin<'_> {
     fn in_header(&self, address: &WebAddress) -> PlainRequest {
         // Both are escaped before they are put together, so that neither can have the colon.
         let pair = format!("{}:{}", percent(self.id), percent(self.secret.reveal()));

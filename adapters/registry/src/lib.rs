@@ -8,11 +8,9 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use capstan_backend::download::download;
-use capstan_backend::plain::{PlainError, WebAddress};
-use capstan_config::registry::{BadOffer, Offer};
-use capstan_policy::address::AddressPolicy;
-use reqwest::{StatusCode, Url};
+use capstan_http::{HttpError, StatusCode, Url, WebAddress, download};
+use capstan_import::registry::{BadOffer, Offer};
+use capstan_safety::address::AddressPolicy;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -59,13 +57,13 @@ pub enum RegistryError {
     Unknown(Url, String),
     /// It does not answer.
     #[error("{0} cannot be asked")]
-    Unreachable(Url, #[source] PlainError),
+    Unreachable(Url, #[source] HttpError),
     /// It did not answer in time.
     #[error("{0} did not answer within {1:?}")]
     TimedOut(Url, Duration),
     /// A rule about addresses refuses to connect there.
     #[error("{0} is not connected to")]
-    Blocked(Url, #[source] PlainError),
+    Blocked(Url, #[source] HttpError),
     /// It answers with an error.
     #[error("{0} answers with {1}")]
     Refused(Url, StatusCode),
@@ -224,13 +222,13 @@ impl Registry {
         let fetched = timeout(patience, download(&address, addresses, most)).await;
         let fetched = fetched.map_err(|_| RegistryError::TimedOut(url.clone(), patience))?;
         let response = fetched.map_err(|error| match error {
-            PlainError::Blocked(_) | PlainError::Elsewhere(_) => {
+            HttpError::Blocked(_) | HttpError::Elsewhere(_) => {
                 RegistryError::Blocked(url.clone(), error)
             }
-            PlainError::Unfit(_)
-            | PlainError::NotSent(_)
-            | PlainError::Lost(_)
-            | PlainError::Redirected { .. } => RegistryError::Unreachable(url.clone(), error),
+            HttpError::Unfit(_)
+            | HttpError::NotSent(_)
+            | HttpError::Lost(_)
+            | HttpError::Redirected { .. } => RegistryError::Unreachable(url.clone(), error),
         })?;
         let status = StatusCode::from_u16(response.status).unwrap_or_default();
         if !status.is_success() {

@@ -17,14 +17,12 @@ mod steer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_backend::Others;
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::Setup;
+use capstan_app::{AppError, Selection, Setup};
 use capstan_config::{Problem, SourceFile};
 use capstan_gateway::Gateway;
 use capstan_hub::ports::Listing;
 use capstan_hub::{Freshness, Hub};
+use capstan_mcp::Others;
 use capstan_model::ServerState;
 use futures::future::{join, join_all};
 use indexmap::IndexMap;
@@ -55,7 +53,7 @@ const MAX_READS: usize = 100;
 /// A gateway that runs, and what is in force there.
 pub(crate) struct Live {
     host: LocalHost,
-    options: Options,
+    selection: Selection,
     face: Face,
     gateway: Arc<Gateway>,
     tending: Arc<Tending>,
@@ -92,7 +90,7 @@ struct Now {
 impl Live {
     pub(crate) fn new(
         world: &Arc<World>,
-        (setup, options): (&Setup, &Options),
+        (setup, selection): (&Setup, &Selection),
         face: Face,
         gateway: &Arc<Gateway>,
         tending: Arc<Tending>,
@@ -101,7 +99,7 @@ impl Live {
         let held = sources::unapproved(&setup.files);
         Arc::new(Self {
             host: LocalHost::new(Arc::clone(world)),
-            options: options.clone(),
+            selection: selection.clone(),
             face,
             gateway: Arc::clone(gateway),
             tending,
@@ -116,7 +114,7 @@ impl Live {
     ///
     /// # Errors
     /// When it cannot be used; then everything is as it was.
-    pub(crate) async fn reload(&self) -> Result<Changed, Failure> {
+    pub(crate) async fn reload(&self) -> Result<Changed, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let result = self.read_again().await;
         let trouble = result.as_ref().err().map(in_words);
@@ -156,7 +154,7 @@ impl Live {
 
     /// Which configuration is in force, so that two can be compared.
     pub(crate) fn digest(&self) -> String {
-        attach::digest(&self.host.world, &self.options, &self.files())
+        attach::digest(&self.host.world, &self.selection, &self.files())
     }
 
     pub(crate) fn hub(&self) -> Arc<Hub> {
@@ -169,7 +167,7 @@ impl Live {
         join(hub.close(), self.retired.close()).await;
     }
 
-    async fn read_again(&self) -> Result<Changed, Failure> {
+    async fn read_again(&self) -> Result<Changed, AppError> {
         let files = self.read_whole().await?;
         let (files, held) = self.settled(files);
         self.hold(&held);
@@ -179,7 +177,7 @@ impl Live {
 
     /// What the files say when nobody is about to write them: one that is empty for a moment, or
     /// half of what it will be, says something else than was meant.
-    async fn read_whole(&self) -> Result<Vec<SourceFile>, Failure> {
+    async fn read_whole(&self) -> Result<Vec<SourceFile>, AppError> {
         let mut read = self.read().await;
         for _ in 0..MAX_READS {
             tokio::time::sleep(QUIET).await;
@@ -193,11 +191,11 @@ impl Live {
         read
     }
 
-    async fn read(&self) -> Result<Vec<SourceFile>, Failure> {
-        let (host, options) = (self.host.clone(), self.options.clone());
+    async fn read(&self) -> Result<Vec<SourceFile>, AppError> {
+        let (host, selection) = (self.host.clone(), self.selection.clone());
         // Files may be on a disk that takes its time.
-        let read = tokio::task::spawn_blocking(move || host.sources(&options)).await;
-        read.map_err(|error| Failure::internal(error.to_string()))?
+        let read = tokio::task::spawn_blocking(move || host.sources(&selection)).await;
+        read.map_err(|error| AppError::internal(error.to_string()))?
     }
 
     /// Puts in force what these files say, with these servers beside them.
@@ -205,7 +203,7 @@ impl Live {
         &self,
         files: Vec<SourceFile>,
         dynamic: IndexMap<String, SourceFile>,
-    ) -> Result<Changed, Failure> {
+    ) -> Result<Changed, AppError> {
         let before = self.setup();
         // Of one scope the last comes first, and what was added comes last, in its order.
         let added = dynamic.values().rev().cloned();
@@ -213,7 +211,7 @@ impl Live {
         if sources::same(&sources, &before.files) {
             return Ok(Changed::Nothing);
         }
-        let setup = self.host.put_together(sources, &self.options);
+        let setup = self.host.put_together(sources, &self.selection);
         sources::check(&setup, &before, self.face)?;
         let hub = self.next(&setup, &before)?;
         self.settle(&hub).await;
@@ -234,13 +232,12 @@ impl Live {
     }
 
     /// The hub of a configuration; what has not changed is taken over.
-    fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, Failure> {
+    fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, AppError> {
         let (old, world) = (self.hub(), &self.host.world);
         let known = Before { hub: &old, config: &before.loaded.config };
-        let manner = (approve(&self.options), Others::Clients);
+        let manner = (approve(&self.selection), Others::Clients);
         let hub = assemble::hub_after(world, &setup.loaded, manner, Some(&known));
-        let mut hub = hub
-            .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))?;
+        let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         serve::widen(&mut hub);
         let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
         hub.approvals = Arc::new(approvals.after(old.approvals()));
@@ -278,7 +275,7 @@ pub(crate) enum Changed {
 }
 
 /// What is wrong, with its places.
-fn in_words(failure: &Failure) -> String {
+fn in_words(failure: &AppError) -> String {
     if failure.problems.is_empty() {
         return failure.message.clone();
     }

@@ -250,6 +250,10 @@ struct Gateway {
 impl Gateway {
     #[track_caller]
     fn start(world: &World) -> Self {
+        Self::start_for(world, "test")
+    }
+
+    fn start_for(world: &World, client: &str) -> Self {
         let mut command = world.capstan(["serve"]).into_command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -259,7 +263,7 @@ impl Gateway {
         let params = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": { "elicitation": {} },
-            "clientInfo": { "name": "test", "version": "1" },
+            "clientInfo": { "name": client, "version": "1" },
         });
         gateway.send(0, "initialize", &params);
         assert!(gateway.stdout.next().unwrap().contains("protocolVersion"));
@@ -328,6 +332,25 @@ fn a_huge_argument_of_a_waiting_call_is_shown_to_its_end_without_colours_too() {
     assert_eq!(terminal.end(), 0, "{}", terminal.screen());
     let ended = world.capstan(["approvals", "show", "none"]).run();
     assert_eq!(ended.status, Some(4), "{}", ended.stderr);
+    gateway.end();
+}
+
+/// Holes 9.
+#[test]
+fn the_name_of_a_client_stands_in_quotes_that_it_cannot_end() {
+    let world = world();
+    let mut gateway = Gateway::start_for(&world, "chat\")\n  rule       allowed \u{202e}(\"x");
+    gateway.send(1, "tools/call", &json!({ "name": "f__count" }));
+    let asked = gateway.stdout.find(|line| line.contains("elicitation/create"));
+    assert!(asked.is_some());
+    let listed = world.capstan(["approvals"]).run().ok();
+    let id = listed.lines().nth(1).and_then(|row| row.split(' ').next()).unwrap();
+    let shown = world.capstan(["approvals", "show", id]).run().ok();
+    for text in [&listed, &shown] {
+        assert!(text.contains(r#"("chat\u{22}) rule allowed"#), "{text}");
+        assert!(!text.contains("\n  rule       allowed"), "{text}");
+    }
+    world.capstan(["approvals", "no", id]).run().ok();
     gateway.end();
 }
 

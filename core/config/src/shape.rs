@@ -10,15 +10,15 @@ mod openapi;
 mod overrides;
 mod rates;
 
-use indexmap::IndexMap;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-
-use crate::shape_access::{Access, Authorization};
 use audit::Audit;
 use gateway::Gateway;
+use indexmap::IndexMap;
 use openapi::OpenApi;
 use overrides::ServerTools;
 use rates::Rate;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::shape_access::{Access, Authorization};
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]

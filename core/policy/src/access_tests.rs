@@ -1,11 +1,11 @@
 //! Tables of grants and what they say.
 
+use Strictness::{Strict, Usual};
+use capstan_model::{Front, ItemId};
+
 use super::*;
 use crate::glob::Glob;
 use crate::pattern::spellings;
-use capstan_model::{Front, ItemId};
-
-use Strictness::{Strict, Usual};
 
 const SERVERS: [&str; 3] = ["grafana", "sentry", "db"];
 

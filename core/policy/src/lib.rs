@@ -3,8 +3,7 @@
 //! Read in this order: [`glob`] and [`pattern`] match tools, [`rules`] has the allow, ask and deny
 //! lists and their order, [`access`] the rights of callers, [`exposure`] the tools that a server
 //! offers at all, [`effect`] whether a tool reads or writes; [`decide`] asks them all, and
-//! [`combine`] makes one verdict of their rulings. [`command`] and [`environment`] guard the start of
-//! programs, [`address`] connections, [`redact`] the audit log, [`injection`] texts for a model.
+//! [`combine`] makes one verdict of their rulings.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
 
@@ -19,11 +18,6 @@ pub mod effect;
 pub mod decide;
 pub mod combine;
 mod new_names;
-pub mod command;
-pub mod environment;
-pub mod redact;
-pub mod address;
-pub mod injection;
 
 pub use access::{Access, AccessTable};
 pub use decide::{Asked, Policy, PolicySource, ServerPolicy, Step};

@@ -3,35 +3,44 @@
 use capstan_tidy::metadata::{DependencyKind, metadata};
 use capstan_tidy::tree;
 
-/// What everything outside the core may build on.
-const CORE: &[&str] =
-    &["capstan-model", "capstan-wire", "capstan-policy", "capstan-config", "capstan-hub"];
+/// The nouns and the wire.
+const MODEL: &[&str] = &["capstan-model", "capstan-wire"];
 
-/// The same, and what starts processes and sends requests.
-const CORE_AND_SPAWN: &[&str] = &[
-    "capstan-model",
-    "capstan-wire",
-    "capstan-policy",
-    "capstan-config",
-    "capstan-hub",
-    "capstan-backend",
-];
+/// Pure decisions: about calls, and about environments, commands, addresses and texts.
+const DECISIONS: &[&str] = &["capstan-policy", "capstan-safety"];
 
-/// What the layer of a folder may use; `None` for a folder without a layer.
+/// The native configuration, and other programs' files.
+const FILES: &[&str] = &["capstan-config", "capstan-import"];
+
+/// The road.
+const HUB: &[&str] = &["capstan-hub"];
+
+/// The adapters that other adapters may use.
+const SHARED: &[&str] = &["capstan-process", "capstan-lazy", "capstan-http"];
+
+/// Returns the crates that a folder may use; `None` for a folder without a layer.
 fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
         Some(("core", "model" | "wire") | ("dev", "testkit" | "tidy")) => Layer::Only(&[]),
-        Some(("core", "policy")) => Layer::Only(&["capstan-model", "capstan-wire"]),
-        Some(("core", "config")) => {
-            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy"])
+        Some(("core", "policy")) => Layer::Only(&[MODEL]),
+        Some(("core", "safety")) => Layer::Only(&[&["capstan-model"]]),
+        Some(("core", "config" | "hub")) => Layer::Only(&[MODEL, DECISIONS]),
+        Some(("core", "import")) => Layer::Only(&[MODEL, DECISIONS, &["capstan-config"]]),
+        Some(("core", "app")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB]),
+        // `http` knows nothing of calls; its errors become those of `lazy`.
+        Some(("adapters", "http")) => {
+            Layer::Only(&[&["capstan-model", "capstan-safety", "capstan-lazy"]])
         }
-        Some(("core", "hub")) => {
-            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-config"])
+        Some(("adapters", "mcp" | "command" | "openapi")) => {
+            Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
         }
-        // Programs are started and requests leave in one place, and it is the backend's.
-        Some(("adapters", "command" | "openapi" | "registry")) => Layer::Only(CORE_AND_SPAWN),
-        Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
-        None if folder == "demo" => Layer::Only(&["capstan-wire"]),
+        Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
+        Some(("adapters", _) | ("fronts", "gateway")) => Layer::Only(&[MODEL, DECISIONS, HUB]),
+        Some(("fronts", "text")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app"]]),
+        Some(("fronts", _)) => {
+            Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app", "capstan-text"]])
+        }
+        None if folder == "demo" => Layer::Only(&[&["capstan-wire"]]),
         None if folder == "bench" => Layer::Measures,
         None if folder == "capstan" => Layer::Product,
         _ => return None,
@@ -42,8 +51,8 @@ fn layer(folder: &str) -> Option<Layer> {
 /// What a crate may use of ours.
 #[derive(Clone, Copy)]
 enum Layer {
-    /// These crates.
-    Only(&'static [&'static str]),
+    /// The crates of these groups.
+    Only(&'static [&'static [&'static str]]),
     /// The core, the demo servers and the testkit.
     Measures,
     /// Whatever ships: the one place that names adapters and fronts.
@@ -56,9 +65,10 @@ impl Layer {
             return true;
         }
         match self {
-            Self::Only(crates) => crates.contains(&used),
+            Self::Only(groups) => groups.iter().any(|group| group.contains(&used)),
             Self::Measures => {
-                CORE.contains(&used) || ["capstan-demo", "capstan-testkit"].contains(&used)
+                let others = &["capstan-demo", "capstan-testkit"][..];
+                [MODEL, DECISIONS, FILES, HUB, others].iter().any(|group| group.contains(&used))
             }
             Self::Product => !["capstan-testkit", "capstan-tidy", "capstan-bench"].contains(&used),
         }
@@ -96,22 +106,37 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/wire", "capstan-model", Normal),
         ("core/policy", "capstan-hub", Normal),
         ("core/policy", "capstan-config", Dev),
-        ("core/hub", "capstan-backend", Dev),
+        ("core/safety", "capstan-policy", Normal),
+        ("core/config", "capstan-import", Normal),
+        ("core/hub", "capstan-config", Normal),
+        ("core/hub", "capstan-mcp", Dev),
+        ("core/hub", "capstan-app", Normal),
+        ("core/app", "capstan-files", Dev),
+        ("core/app", "capstan-cli", Normal),
+        ("fronts/gateway", "capstan-app", Normal),
+        ("fronts/gateway", "capstan-config", Normal),
+        ("fronts/gateway", "capstan-text", Normal),
+        ("fronts/text", "capstan-cli", Normal),
+        ("adapters/control", "capstan-app", Normal),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),
-        ("adapters/audit", "capstan-backend", Normal),
-        ("adapters/backend", "capstan-command", Normal),
+        ("adapters/audit", "capstan-http", Normal),
+        ("adapters/process", "capstan-http", Normal),
+        ("adapters/http", "capstan-process", Normal),
+        ("adapters/http", "capstan-hub", Normal),
+        ("adapters/mcp", "capstan-command", Normal),
         ("adapters/command", "capstan-files", Normal),
-        ("adapters/backend", "capstan-openapi", Normal),
+        ("adapters/mcp", "capstan-openapi", Normal),
         ("adapters/openapi", "capstan-command", Normal),
+        ("adapters/openapi", "capstan-mcp", Normal),
         ("fronts/cli", "capstan-command", Normal),
         ("adapters/audit", "capstan-cli", Dev),
-        ("adapters/backend", "capstan-testkit", Normal),
-        ("fronts/cli", "capstan-backend", Normal),
+        ("adapters/mcp", "capstan-testkit", Normal),
+        ("fronts/cli", "capstan-process", Normal),
         ("fronts/terminal", "capstan-cli", Normal),
         ("demo", "capstan-model", Normal),
         ("dev/testkit", "capstan-model", Normal),
-        ("bench", "capstan-backend", Normal),
+        ("bench", "capstan-mcp", Normal),
         ("bench", "capstan", Normal),
         ("capstan", "capstan-testkit", Normal),
     ] {
@@ -127,12 +152,15 @@ fn the_layers_grant_what_the_architecture_needs() {
     for (folder, used, kind) in [
         ("core/policy", "capstan-model", DependencyKind::Normal),
         ("core/hub", "capstan-policy", DependencyKind::Normal),
-        ("adapters/backend", "capstan-hub", DependencyKind::Normal),
-        ("adapters/backend", "capstan-testkit", DependencyKind::Dev),
-        ("adapters/command", "capstan-backend", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-hub", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-testkit", DependencyKind::Dev),
+        ("adapters/command", "capstan-process", DependencyKind::Normal),
+        ("adapters/mcp", "capstan-http", DependencyKind::Normal),
         ("fronts/gateway", "capstan-hub", DependencyKind::Normal),
+        ("core/app", "capstan-hub", DependencyKind::Normal),
+        ("fronts/cli", "capstan-app", DependencyKind::Normal),
         ("demo", "capstan-wire", DependencyKind::Normal),
-        ("capstan", "capstan-backend", DependencyKind::Normal),
+        ("capstan", "capstan-mcp", DependencyKind::Normal),
         ("capstan", "capstan-cli", DependencyKind::Normal),
         ("capstan", "capstan-testkit", DependencyKind::Dev),
     ] {

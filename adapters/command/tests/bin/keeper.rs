@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use capstan_backend::keeper;
+use capstan_process::keeper;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_backend::once::Program;
 use capstan_command::help::Flag;
 use capstan_command::{Command, CommandSettings, discover, tools};
 use capstan_model::Secret;
+use capstan_process::once::Program;
 use futures::StreamExt;
 
 /// What the programs document: `= PROGRAM ARGS…` begins one, `subcommands:` and `flags PATH:` list.

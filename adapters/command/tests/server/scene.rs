@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_backend::once::Program;
 use capstan_command::{CommandServer, CommandSettings};
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
@@ -15,6 +14,7 @@ use capstan_hub::ports::{
 use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
+use capstan_process::once::Program;
 use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;

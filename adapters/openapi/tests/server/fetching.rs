@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::Backend;
+use capstan_model::CallError;
 use capstan_openapi::{OpenApiSettings, Source};
 use serde_json::json;
 
 use crate::scene::{Scene, document, secret};
 use crate::web::{Sent, Web, reply};
-use capstan_model::CallError;
 
 fn ok(_: &Sent) -> String {
     reply(200, "text/plain", "ok")

@@ -78,7 +78,7 @@ impl Scene {
             tags: None,
             only: None,
             except: Vec::new(),
-            addresses: capstan_policy::address::AddressPolicy::default(),
+            addresses: capstan_safety::address::AddressPolicy::default(),
             startup_timeout: Duration::from_secs(30),
             timeout: Duration::from_secs(30),
             answer: 100_000,

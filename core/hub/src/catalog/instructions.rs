@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use capstan_model::ServerName;
-use capstan_policy::injection::sanitized;
+use capstan_safety::injection::sanitized;
 
 /// Most that one server may say, in bytes.
 pub const MAX_INSTRUCTIONS: usize = 2 * 1024;

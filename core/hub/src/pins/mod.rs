@@ -23,14 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capstan_model::{By, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
 use capstan_policy::combine::{Tie, tighten};
+use compare::{Kept, unknown};
+use fingerprint::{pin, pins};
+use seen::{Enough, Seen};
 use tracing::warn;
 
 use crate::ports::{
     Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
 };
-use compare::{Kept, unknown};
-use fingerprint::{pin, pins};
-use seen::{Enough, Seen};
 
 /// What is said of a server's definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -41,14 +41,14 @@ pub use screen::{Screened, Shape};
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ServerName};
+use record::Record;
+use resolve::Resolved;
+use screen::Passed;
 
 use crate::hub::Hub;
 use crate::ports::{Item, Operator};
 use crate::told::{Explained, Told};
 use crate::{Call, Session};
-use record::Record;
-use resolve::Resolved;
-use screen::Passed;
 
 /// Takes `call` down the whole road.
 async fn walk(

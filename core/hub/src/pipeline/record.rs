@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{CallError, Effect, ItemId, Ruling};
-use capstan_policy::redact::redact;
+use capstan_safety::redact::redact;
 use serde_json::Value;
 
 use super::Screened;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capstan_app::{AppError, Check, CheckStatus, Setup};
 use capstan_config::{Kind, Problem, ServerEntry, Severity};
 use capstan_hub::catalog::{Ask, Gathered, Patience};
 use capstan_hub::ports::{Item, Listing};
@@ -11,9 +12,8 @@ use futures::future::join_all;
 
 use super::serve;
 use crate::args::DoctorArgs;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::{Check, CheckStatus, Setup};
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// How long each server is waited for.
@@ -27,8 +27,8 @@ struct Remedy<'a> {
     failed: Option<&'a CallError>,
 }
 
-pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Failure> {
-    let setup = context.host.load(&context.options)?;
+pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, AppError> {
+    let setup = context.host.load(&context.selection)?;
     let mut checks = Vec::new();
     if args.name.is_none() {
         match serve::configured(&setup) {
@@ -40,14 +40,14 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Fa
         }
         checks.extend(setup.loaded.problems.iter().map(of_problem));
     }
-    let only = args.name.as_deref().map(|name| find_server(&setup, name)).transpose()?;
+    let only = args.name.as_deref().map(|name| setup.server(name)).transpose()?;
     let fatal = setup
         .loaded
         .problems
         .iter()
         .any(|problem| problem.severity == Severity::Error && problem.server.is_none());
     if !fatal {
-        let hub = context.host.hub(&setup, &context.options)?;
+        let hub = context.host.hub(&setup, &context.selection)?;
         let only = only.map(|entry| &entry.name);
         let waiting = Waiting::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);

@@ -1,27 +1,28 @@
 //! `capstan get`: one server in full.
 
+use capstan_app::AppError;
 use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Listing};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{ServerName, ServerState};
+use capstan_text::clean::clean;
 use serde_json::{Map, Value, json};
 
 use super::add::origin_word;
 use crate::args::GetArgs;
-use crate::clean::clean;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// Lines of stderr shown for a server that failed.
 const STDERR_SHOWN: usize = 10;
 
-pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
-    let entry = find_server(&setup, &args.name)?;
+    let entry = setup.server(&args.name)?;
     let hub = context.hub(&setup)?;
     if !hub.has(&entry.name) {
-        return Err(Failure::not_found(format!("server `{}` is not in use", args.name)));
+        return Err(AppError::not_found(format!("server `{}` is not in use", args.name)));
     }
     let waiting = Waiting::new(&context.print, &format!("starting `{}`", entry.name));
     let about = hub.introduce(&entry.name).await.ok();

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use capstan_app::AppError;
 use capstan_config::ServerEntry;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::{Listing, Pace};
 use capstan_hub::{Freshness, Hub, Vitals};
 use capstan_model::{Caller, Front, ServerName, ServerState};
+use capstan_text::table::table;
 use futures::future::{join, join_all};
 use serde::Serialize;
 
 use super::add::origin_word;
 use crate::args::WaitArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::table::table;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// How long a server that is connected may take for each further list.
@@ -46,11 +47,11 @@ struct Row {
     glyph: &'static str,
 }
 
-pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let patience = Context::patience(args);
-    let (tools, paces) = join(gather(context, hub, patience), context.host.paces(&setup)).await;
+    let (tools, paces) = join(gather(context, hub, patience), context.host.usage(&setup)).await;
     let (resources, prompts) =
         join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
     let rows: Vec<Row> = setup

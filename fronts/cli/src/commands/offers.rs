@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Attempt, Freshness, Hub};
 use capstan_model::{CallError, ItemId, Kind, ServerName};
+use capstan_text::arguments::slots::{Need, Slot, SlotError};
 use capstan_wire::{Json, compose, object};
 
 use crate::args::WaitArgs;
-use crate::arguments::slots::{Need, Slot, SlotError};
 use crate::complete::is_plain;
-use crate::context::{Context, find_server};
-use crate::exit::Failure;
-use crate::host::Setup;
+use crate::context::Context;
 use crate::waiting::Waiting;
 
 /// A call that was not sent: what is written down about it, and what is shown.
@@ -46,8 +45,8 @@ pub(super) async fn of_named(
     hub: &Hub,
     listing: Listing,
     name: &str,
-) -> Result<Gathered, Failure> {
-    let entry = find_server(setup, name)?;
+) -> Result<Gathered, AppError> {
+    let entry = setup.server(name)?;
     let items = of_server(context, hub, listing, &entry.name).await?;
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
@@ -67,7 +66,7 @@ pub(super) async fn of_server(
 
 /// Keeps the names for completions, as far as a shell may be given them.
 pub(super) fn remember(context: &Context, kind: Kind, gathered: &Gathered) {
-    if context.options.demo {
+    if context.selection.demo {
         return;
     }
     for (server, items) in &gathered.lists {
@@ -131,8 +130,8 @@ impl Refusal {
     }
 
     /// What is shown of a refusal that nobody needs to know of later.
-    pub(super) fn show(self) -> Failure {
-        let failure = Failure::from(self.error);
+    pub(super) fn show(self) -> AppError {
+        let failure = AppError::from(self.error);
         match self.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -140,7 +139,7 @@ impl Refusal {
     }
 
     /// Writes the refusal down; what is shown of it.
-    pub(super) fn record(self, attempt: Attempt<'_>) -> Failure {
+    pub(super) fn record(self, attempt: Attempt<'_>) -> AppError {
         drop(attempt.refuse(self.error.clone()));
         self.show()
     }

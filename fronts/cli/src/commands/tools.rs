@@ -1,9 +1,11 @@
 //! `capstan tools`: the tools of all servers, or one of them in full.
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{CallError, Caller, Front, Kind, ServerName, ServerState};
+use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,10 +13,8 @@ use serde_json::value::RawValue;
 use super::offers::remember;
 use super::tools_for;
 use crate::args::ToolsArgs;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::Setup;
-use crate::table::table;
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// One tool, as `--json` prints it.
@@ -39,7 +39,7 @@ pub(super) struct Row<'a> {
 /// Most hidden tools that are named.
 const MAX_TOLD: usize = 10;
 
-pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     if let Some(provider) = args.provider {
@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
 
 /// Whether a word stands for a tool or prompt and not for a server.
 pub(super) fn names_item(setup: &Setup, hub: &Hub, name: &str) -> bool {
-    let is_public = || find_server(setup, name).is_err() && hub.may_be_public(name);
+    let is_public = || setup.server(name).is_err() && hub.may_be_public(name);
     hub.id_of(name).is_some() || is_public()
 }
 
@@ -63,7 +63,7 @@ async fn all(
     setup: &Setup,
     hub: &Hub,
     args: &ToolsArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
     let total = hub.servers().len();
     let mut answered = 0;
@@ -81,7 +81,7 @@ async fn all(
     tell_missing(context, hub, &gathered);
     if hub.servers().len() == 0 {
         context.say_no_servers(setup);
-    } else if context.options.demo {
+    } else if context.selection.demo {
         let program = context.host.program();
         context.print.note("\nnext, call one of them:");
         context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
@@ -94,10 +94,10 @@ async fn of_server(
     setup: &Setup,
     hub: &Hub,
     name: &str,
-) -> Result<Exit, Failure> {
-    let entry = find_server(setup, name)?;
+) -> Result<Exit, AppError> {
+    let entry = setup.server(name)?;
     if !hub.has(&entry.name) {
-        return Err(Failure::not_found(format!("server `{name}` is not in use")));
+        return Err(AppError::not_found(format!("server `{name}` is not in use")));
     }
     let waiting = Waiting::new(&context.print, &format!("starting `{name}`"));
     let items = hub.list(&entry.name, Listing::Tools, Freshness::Known).await?;
@@ -110,7 +110,7 @@ async fn of_server(
     Ok(Exit::Ok)
 }
 
-async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
+async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
     let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);

@@ -6,7 +6,7 @@
 mod world;
 
 mod changes;
-mod errands;
+mod side_requests;
 mod limits;
 mod names;
 mod renew;

@@ -11,7 +11,7 @@ use capstan_policy::{Pattern, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
-use crate::errands::grant_to_readers;
+use crate::side_requests::grant_to_readers;
 use crate::world::{LIMIT, Server, World, allowing, items, json, member};
 
 /// A server with one resource.

@@ -1,0 +1,364 @@
+//! Sends requests to one origin.
+//!
+//! **Invariant:** nothing that was meant for the server's origin ever reaches another one: a
+//! redirect is followed only within the origin.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use capstan_lazy::AttemptError;
+use capstan_model::Secret;
+use capstan_safety::address::{AddressClass, AddressPolicy};
+use capstan_safety::mask::Masker;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Method, Url};
+
+use crate::address::{WebAddress, is_loopback};
+use crate::address_guard::AddressGuard;
+use crate::connection_pool::Place;
+use crate::transport::{
+    AGENT, HttpBody, HttpRequest, HttpResponse, Target, Transport, TransportError,
+};
+
+/// How often a redirect is followed.
+const MAX_HOPS: usize = 5;
+
+/// How long a connection may take to be established.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long an idle connection is kept.
+const KEEP: Duration = Duration::from_secs(30);
+
+/// The client of one origin. It is cheap to clone, and clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    transport: Transport,
+    target: Target,
+    headers: HeaderMap,
+    masker: Arc<Masker>,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// The request cannot be sent as it is.
+    #[error("the request cannot be sent: {0}")]
+    Unfit(&'static str),
+    /// The request did not leave.
+    #[error("{0}")]
+    NotSent(String),
+    /// The request did not leave: the address policy refuses its destination.
+    #[error("{0}")]
+    Blocked(String),
+    /// The request was sent; the answer redirects it to another server, which is not followed.
+    #[error("{0}")]
+    Elsewhere(String),
+    /// The request left; its outcome is not known.
+    #[error("{0}")]
+    Lost(String),
+    /// The server redirects the request, and the redirect cannot be followed.
+    #[error("it answered with HTTP status {status}: {words}")]
+    Redirected {
+        /// Its status.
+        status: u16,
+        /// Its destination, or the problem with it.
+        words: String,
+    },
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client for the origin of an address, which sends these headers with every request. Nothing
+    /// is sent yet. Errors are passed through the masker.
+    ///
+    /// # Errors
+    /// When a header cannot be sent or no client can be made.
+    pub fn new(
+        address: &WebAddress,
+        headers: &[(String, Secret<String>)],
+        masker: Arc<Masker>,
+        policy: &AddressPolicy,
+    ) -> Result<Self, String> {
+        let transport = transport(address, headers, policy)?;
+        let target = Target::from(address.url.clone());
+        Ok(Self { transport, target, headers: header_map(headers)?, masker })
+    }
+
+    /// The address that it was made for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    #[cfg(test)]
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Whether a URL is of the same origin.
+    pub fn same_origin(&self, url: &Url) -> bool {
+        url.origin() == self.target.url().origin()
+    }
+
+    /// Sends a request and follows redirects within the origin. The request is written again for
+    /// each redirect, so that nothing is copied for redirects that do not come.
+    ///
+    /// # Errors
+    /// When there is no answer. A status that is an error is an answer.
+    pub async fn follow(
+        &self,
+        write: &(dyn Fn() -> HttpRequest + Sync),
+    ) -> Result<HttpResponse, HttpError> {
+        let mut moved = None;
+        for _ in 0..=MAX_HOPS {
+            let mut request = Box::new(write());
+            if let Some(next) = moved {
+                request.to = next;
+            }
+            let (method, from) = (request.method.clone(), request.to.clone());
+            let response = self.send_once(request).await?;
+            let Some(next) = self.redirect(&method, from.url(), &response)? else {
+                return Ok(response);
+            };
+            moved = Some(Target::from(next));
+        }
+        let words = format!("it redirects more than {MAX_HOPS} times");
+        Err(HttpError::Redirected { status: 308, words })
+    }
+
+    /// Sends a request and follows no redirect.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn send_once(
+        &self,
+        mut request: Box<HttpRequest>,
+    ) -> Result<HttpResponse, HttpError> {
+        self.merge(&mut request.headers);
+        self.transport.send(request).await.map_err(|error| self.not_sent(error))
+    }
+
+    /// Adds the configured headers to the protocol's own, which win.
+    fn merge(&self, headers: &mut HeaderMap) {
+        for name in self.headers.keys() {
+            if headers.contains_key(name) {
+                continue;
+            }
+            for value in self.headers.get_all(name) {
+                headers.append(name, value.clone());
+            }
+        }
+    }
+
+    /// The destination of a redirect; `None` for any other answer.
+    fn redirect(
+        &self,
+        method: &Method,
+        from: &Url,
+        response: &HttpResponse,
+    ) -> Result<Option<Url>, HttpError> {
+        let status = response.status.as_u16();
+        let keeps_body = match status {
+            307 | 308 => true,
+            301..=303 => false,
+            _ => return Ok(None),
+        };
+        let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let next = location.and_then(|location| from.join(location).ok());
+        let Some(next) = next else {
+            let words = "it redirects to nowhere".to_owned();
+            return Err(HttpError::Redirected { status, words });
+        };
+        let origin = next.origin().ascii_serialization();
+        if !self.same_origin(&next) {
+            // Independent of the address policy: a server does not choose where requests go.
+            let mut words = format!(
+                "the request was sent, and the redirect to `{origin}`, which is another server, is \
+                 not followed"
+            );
+            if may_be_public(&next) {
+                words.push_str("; if it has moved there, set its address to that");
+            }
+            return Err(HttpError::Elsewhere(words));
+        }
+        if !keeps_body && *method != Method::GET {
+            let path = self.mask(next.path());
+            let words = format!("it has moved to `{origin}{path}`");
+            return Err(HttpError::Redirected { status, words });
+        }
+        Ok(Some(next))
+    }
+
+    fn not_sent(&self, error: TransportError) -> HttpError {
+        let blocked = matches!(error, TransportError::Refused(_));
+        let connecting = error.is_connect();
+        let reason = self.mask(&error.reason());
+        match (blocked, connecting) {
+            (true, _) => HttpError::Blocked(reason),
+            (false, true) => HttpError::NotSent(reason),
+            (false, false) => HttpError::Lost(reason),
+        }
+    }
+
+    /// The next piece of a body; `None` at its end.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn chunk(&self, body: &mut HttpBody) -> Result<Option<Bytes>, HttpError> {
+        body.chunk().await.map_err(|error| self.lost(error))
+    }
+
+    fn lost(&self, error: TransportError) -> HttpError {
+        HttpError::Lost(self.mask(&error.reason()))
+    }
+
+    /// Hides the secrets of this origin in a text.
+    pub fn mask(&self, text: &str) -> String {
+        self.masker.mask(text)
+    }
+
+    /// The pieces of a body as they come. An error is the last item.
+    pub fn stream(&self, body: HttpBody) -> BoxStream<'static, Result<Bytes, String>> {
+        let masker = Arc::clone(&self.masker);
+        let stream = stream::unfold(Some(body), move |body| {
+            let masker = Arc::clone(&masker);
+            async move {
+                let mut body = body?;
+                match body.chunk().await {
+                    Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(body))),
+                    Err(error) => Some((Err(masker.mask(&error.reason())), None)),
+                }
+            }
+        });
+        stream.boxed()
+    }
+
+    /// Reads at most `limit` bytes of a body; the flag is true when that is all of it.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn read(&self, mut from: HttpBody, limit: usize) -> Result<(Bytes, bool), HttpError> {
+        let length = from.length().and_then(|length| usize::try_from(length).ok());
+        let Some(first) = self.chunk(&mut from).await? else {
+            return Ok((Bytes::new(), true));
+        };
+        if first.len() <= limit && from.has_ended().await {
+            return Ok((first, true));
+        }
+        // Room that is not written to costs nothing.
+        let room = length.map_or(first.len() * 2, |length| length.min(limit));
+        let mut body = BytesMut::with_capacity(room);
+        let mut next = Some(first);
+        while let Some(chunk) = next {
+            if body.len() + chunk.len() > limit {
+                return Ok((body.freeze(), false));
+            }
+            body.extend_from_slice(&chunk);
+            drop(chunk);
+            next = self.chunk(&mut from).await?;
+        }
+        Ok((body.freeze(), true))
+    }
+}
+
+/// The configured headers, without those that frame a message.
+fn header_map(given: &[(String, Secret<String>)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad = || format!("its header `{name}` cannot be sent");
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        headers.append(key, value);
+    }
+    for name in ["content-length", "transfer-encoding", "connection"] {
+        headers.remove(name);
+    }
+    Ok(headers)
+}
+
+/// Chooses the transport to an address; a literal address that the policy refuses gets none.
+fn transport(
+    address: &WebAddress,
+    headers: &[(String, Secret<String>)],
+    policy: &AddressPolicy,
+) -> Result<Transport, String> {
+    // A caller that asks for compression needs a client that undoes it.
+    let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
+    let guard = AddressGuard::new(address.target_host(), policy.clone(), address.loopback);
+    let local = || local(address, &guard).filter(|_| headers.iter().all(is_plain));
+    Ok(match (guard.check_literal(), local()) {
+        (Err(refusal), _) if address.socket.is_none() => Transport::Refused(Arc::new(refusal)),
+        (_, Some(local)) => local,
+        (_, None) => Transport::Far(far(address, guard)?),
+    })
+}
+
+/// The connection pool for a server of this machine that needs neither encryption nor a password.
+fn local(address: &WebAddress, guard: &AddressGuard) -> Option<Transport> {
+    let WebAddress { url, socket, .. } = address;
+    if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    let name = url.host_str()?;
+    let place = match socket {
+        Some(socket) => Place::Socket(socket.clone()),
+        None if is_loopback(url) => Place::Port(guard.clone(), url.port_or_known_default()?),
+        None => return None,
+    };
+    let host = match url.port() {
+        Some(port) => HeaderValue::try_from(format!("{name}:{port}")),
+        None => HeaderValue::try_from(name),
+    };
+    Some(Transport::local(place, host.ok()?))
+}
+
+/// The client for an address on another machine.
+fn far(address: &WebAddress, guard: AddressGuard) -> Result<reqwest::Client, String> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(AGENT)
+        .referer(false)
+        // Redirects are followed by `Client`, which knows where credentials may go.
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_LIMIT)
+        .pool_idle_timeout(KEEP)
+        .dns_resolver(Arc::new(guard));
+    if let Some(socket) = &address.socket {
+        builder = builder.unix_socket(socket.as_path());
+    }
+    if address.socket.is_some() || is_loopback(&address.url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
+}
+
+/// Whether an address may be advised: a public literal, or a name that is not one of this machine or
+/// of a local network. The addresses of a name are checked when it is connected to.
+fn may_be_public(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    if let Ok(address) = host.parse() {
+        return AddressClass::of(address) == AddressClass::Public;
+    }
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let last = name.rsplit_once('.').map(|(_, last)| last);
+    last.is_some_and(|last| !matches!(last, "localhost" | "localdomain" | "local" | "internal"))
+}
+
+// === impl HttpError ===
+
+impl From<HttpError> for AttemptError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Blocked(reason) => Self::Blocked(reason),
+            HttpError::Elsewhere(reason) => Self::Elsewhere(reason),
+            HttpError::Unfit(_)
+            | HttpError::NotSent(_)
+            | HttpError::Lost(_)
+            | HttpError::Redirected { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The one HTTP client: every request to a server on the web leaves through [`Client`].
+//!
+//! [`WebAddress`] is where a request goes; `address_guard` checks the addresses that are connected to.
+//! `transport` sends: over `connection_pool` to this machine, through `reqwest` to all others, and
+//! `plain` reads whole answers. [`download`] fetches public documents.
+
+mod address;
+mod address_guard;
+mod client;
+mod transport;
+mod connection_pool;
+mod payload;
+mod unpack;
+mod plain;
+mod download;
+
+pub use address::WebAddress;
+pub use client::{Client, HttpError};
+pub use download::download;
+pub use payload::Payload;
+pub use plain::{PlainRequest, PlainResponse};
+pub use reqwest::{Method, StatusCode, Url, header};
+pub use transport::{HttpBody, HttpRequest, HttpResponse, Target};

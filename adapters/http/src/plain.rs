@@ -1,0 +1,124 @@
+//! Requests to servers on the web that do not speak MCP: one leaves, and what comes back is read to
+//! its end or to a limit.
+//!
+//! **Invariant:** the path and the query are sent as they were given. Where an address would tidy
+//! them up, as it does with `..`, nothing is sent.
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+
+use crate::client::{Client, HttpError};
+use crate::payload::Payload;
+use crate::transport::{HttpRequest, HttpResponse};
+
+/// What is sent.
+#[derive(Clone, Default)]
+pub struct PlainRequest {
+    /// The method, in capitals.
+    pub method: &'static str,
+    /// The path, escaped.
+    pub path: String,
+    /// What stands behind the `?`, escaped.
+    pub query: Option<String>,
+    /// Headers beside those that are sent with every request, over which these win.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct PlainResponse {
+    /// The status.
+    pub status: u16,
+    /// The content type, as it was written.
+    pub content_type: Option<String>,
+    /// The body, or its beginning.
+    pub body: Bytes,
+    /// Whether that is all of it.
+    pub whole: bool,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Sends a request and reads at most `limit` bytes of what comes back. Redirects are followed
+    /// within the origin.
+    ///
+    /// # Errors
+    /// Why there is no answer. What a status says is none of these.
+    pub async fn send(
+        &self,
+        request: PlainRequest,
+        limit: usize,
+    ) -> Result<PlainResponse, HttpError> {
+        let order = self.order(request)?;
+        let HttpResponse { status, headers, body } = self.follow(&|| order.clone()).await?;
+        let (body, whole) = self.read(body, limit).await?;
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.map(ToOwned::to_owned);
+        Ok(PlainResponse { status: status.as_u16(), content_type, body, whole })
+    }
+
+    fn order(&self, request: PlainRequest) -> Result<HttpRequest, HttpError> {
+        let PlainRequest { method, path, query, headers: given, body } = request;
+        let url = exact(self.target().url(), &path, query.as_deref())
+            .ok_or(HttpError::Unfit("its path does not stay as it is"))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(&value)) else {
+                return Err(HttpError::Unfit("a header has characters that cannot be sent"));
+            };
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| HttpError::Unfit("its method is none"))?;
+        Ok(HttpRequest { method, to: url.into(), headers, body: Payload::from(body) })
+    }
+}
+
+/// The address with another path and query; `None` where they would not stay as they are.
+fn exact(base: &Url, path: &str, query: Option<&str>) -> Option<Url> {
+    let mut url = base.clone();
+    url.set_fragment(None);
+    url.set_path(path);
+    url.set_query(query);
+    let same = url.path() == path && url.query() == query && url.origin() == base.origin();
+    same.then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::WebAddress;
+
+    #[test]
+    fn a_path_that_would_not_stay_as_it_is_is_not_sent() {
+        let base = Url::parse("https://me:pw@h:81/x?y#z").unwrap();
+        let exact = |path, query| exact(&base, path, query).map(|url| url.to_string());
+        assert_eq!(exact("/a%2Fb/c", Some("q=1")).unwrap(), "https://me:pw@h:81/a%2Fb/c?q=1");
+        assert_eq!(exact("/", None).unwrap(), "https://me:pw@h:81/");
+        for odd in ["/a/../b", "/a/%2e%2E/b", "/a/.", "a", "", "/a b", "/a\\b", "/a?b", "/a#b"] {
+            assert_eq!(exact(odd, None), None, "{odd}");
+        }
+        for odd in ["a b", "a#b", "a\nb", "é"] {
+            assert_eq!(exact("/", Some(odd)), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_joined_and_told_apart() {
+        let base = WebAddress::parse("https://h/docs/api.json").unwrap();
+        let joined = |text| base.join(text).map(|address| (base.same_origin(&address), address));
+        let (same, address) = joined("../v1").unwrap();
+        assert!(same && address.path() == "/v1" && address.origin() == "https://h");
+        for other in ["http://h/", "https://h:8443/", "//other/v1", "https://169.254.169.254/"] {
+            assert!(!joined(other).unwrap().0, "{other}");
+        }
+        assert!(joined("file:///etc/passwd").is_err());
+        assert_eq!(WebAddress::parse("http://[::1]:8/").unwrap().ip().unwrap().to_string(), "::1");
+    }
+}

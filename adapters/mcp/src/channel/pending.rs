@@ -1,0 +1,332 @@
+//! Requests that wait for their replies.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_hub::ports::Operator;
+use capstan_wire::{EnvelopeError, Json, Reply};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::channel::deadline::{Ends, Signs};
+use crate::channel::started::Started;
+
+/// How far progress can put a deadline off, as a multiple of the limit.
+const MAX_EXTENSIONS: u32 = 10;
+
+/// Requests that wait for their replies, by id.
+#[derive(Default)]
+pub(crate) struct Pending {
+    waiters: Mutex<Waiters>,
+    /// Those that were answered and have become tasks.
+    started: Started,
+}
+
+/// The ids are our own, so that nobody can choose them to collide.
+type Waiters = HashMap<u64, Waiter, BuildHasherDefault<Spread>>;
+
+/// Spreads numbers that follow each other.
+#[derive(Default)]
+struct Spread(u64);
+
+/// The waiting side of one request.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    reply: oneshot::Receiver<Result<Reply, NoReply>>,
+    signs: Arc<Signs>,
+}
+
+/// A question of the server that is open. As long as it is, the call that it belongs to is not
+/// late: its server waits for a person.
+pub(crate) struct Asking {
+    pub(crate) operator: Arc<dyn Operator>,
+    signs: Arc<Signs>,
+}
+
+/// Why waiting ended without a reply.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// There will be none.
+    Gone,
+    /// It did not come in time.
+    Late,
+    /// What came is none.
+    Garbled(EnvelopeError),
+    /// It has more bytes than this, and was not kept.
+    TooLong(usize),
+    /// What came does not end, and may be no reply at all.
+    Endless(String),
+}
+
+struct Waiter {
+    reply: oneshot::Sender<Result<Reply, NoReply>>,
+    operator: Option<Arc<dyn Operator>>,
+    signs: Arc<Signs>,
+    /// Dropped when nobody waits any more, for whatever reason.
+    _ends: Ends,
+}
+
+/// A call in flight of which somebody can be told and asked.
+struct Call<'a> {
+    id: u64,
+    waiter: &'a Waiter,
+    operator: &'a Arc<dyn Operator>,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
+        let (tx, rx) = oneshot::channel();
+        let signs = Arc::new(Signs::default());
+        let ends = Ends::of(&signs);
+        let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs), _ends: ends };
+        self.map().insert(id, waiter);
+        Waiting { reply: rx, signs }
+    }
+
+    /// Delivers a reply; one that nobody waits for is dropped.
+    pub(crate) fn answer(&self, id: u64, reply: Reply) {
+        let waiter = self.map().remove(&id);
+        if let Some(waiter) = waiter {
+            if let Some(operator) = waiter.operator.filter(|operator| operator.hears_on()) {
+                self.started.note(id, operator, &reply);
+            }
+            // The waiter may have gone away between the two lines.
+            drop(waiter.reply.send(Ok(reply)));
+        }
+    }
+
+    /// What came for this request cannot be delivered.
+    pub(crate) fn fail(&self, id: u64, why: NoReply) {
+        let waiter = self.map().remove(&id);
+        if let Some(waiter) = waiter {
+            drop(waiter.reply.send(Err(why)));
+        }
+    }
+
+    /// The requests that belong to no call: the handshake, lists, pings.
+    pub(crate) fn without_call(&self) -> Vec<u64> {
+        let map = self.map();
+        map.iter().filter(|(_, waiter)| waiter.operator.is_none()).map(|(id, _)| *id).collect()
+    }
+
+    /// The request that is waited for, when it is the only one.
+    pub(crate) fn only(&self) -> Option<u64> {
+        let ids: Vec<u64> = self.map().keys().take(2).copied().collect();
+        if let [only] = *ids { Some(only) } else { None }
+    }
+
+    /// The operator behind request `id`, whose deadline is put off by this sign of life.
+    pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
+        let operator = self.map().get(&id).map(|waiter| {
+            waiter.signs.progress();
+            waiter.operator.clone()
+        });
+        operator.unwrap_or_else(|| self.started.of(id))
+    }
+
+    /// Whom a log message is for that came on the stream of request `of`.
+    pub(crate) fn hearer(&self, of: Option<u64>, params: &Json) -> Option<Arc<dyn Operator>> {
+        let task = if of.is_none() { self.started.about(params) } else { None };
+        task.or_else(|| self.operator(of))
+    }
+
+    /// The operator of request `of`; without one, that of the youngest call in flight.
+    ///
+    /// Over stdio a server does not say which call its words belong to. When calls of several
+    /// parties are in flight they belong to nobody: none may see what is meant for another.
+    pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
+        let map = self.map();
+        match of {
+            Some(id) => map.get(&id)?.operator.clone(),
+            None => youngest(Call::all(&map)).map(|call| Arc::clone(call.operator)),
+        }
+    }
+
+    /// Opens a question to that operator; one that belongs to a task, to whoever has that.
+    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<Asking> {
+        if of.is_none()
+            && let Some(operator) = self.started.about(params)
+        {
+            // Best where somebody waits for an answer anyway, as for the result of the task.
+            let waiting = self.ask_party(operator.party());
+            return waiting.or_else(|| Some(Asking::open(operator, Arc::default())));
+        }
+        let map = self.map();
+        let waiter = match of {
+            Some(id) => map.get(&id)?,
+            None => asker(&map)?,
+        };
+        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        drop(map);
+        Some(Asking::open(operator, signs))
+    }
+
+    /// Opens a question to whoever else of that party has a call in flight.
+    pub(crate) fn ask_party(&self, party: u64) -> Option<Asking> {
+        let map = self.map();
+        let is_of =
+            |waiter: &&Waiter| waiter.caller().is_some_and(|caller| caller.party() == party);
+        let waiter = map.values().find(is_of)?;
+        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        drop(map);
+        Some(Asking::open(operator, signs))
+    }
+
+    /// Whether calls are in flight of somebody who could be asked.
+    pub(crate) fn has_callers(&self) -> bool {
+        self.map().values().any(|waiter| waiter.caller().is_some())
+    }
+
+    /// Whether somebody waits for this reply.
+    pub(crate) fn waits_for(&self, id: u64) -> bool {
+        self.map().contains_key(&id)
+    }
+
+    /// Stops waiting; whether anybody did.
+    pub(crate) fn forget(&self, id: u64) -> bool {
+        self.map().remove(&id).is_some()
+    }
+
+    /// Wakes everybody up without a reply: there will be none.
+    pub(crate) fn clear(&self) {
+        self.map().clear();
+    }
+
+    fn map(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Waiter ===
+
+impl Waiter {
+    /// Who made the call; a subscription is none.
+    fn caller(&self) -> Option<&Arc<dyn Operator>> {
+        self.operator.as_ref().filter(|operator| !operator.is_subscriber())
+    }
+}
+
+// === impl Call ===
+
+impl<'a> Call<'a> {
+    fn all(waiters: &'a Waiters) -> impl Iterator<Item = Self> + Clone {
+        waiters
+            .iter()
+            .filter_map(|(id, waiter)| Some(Self { id: *id, waiter, operator: waiter.caller()? }))
+    }
+
+    /// Whether it waits for the answer to a question. Until then it is not expected to ask more.
+    fn has_asked(&self) -> bool {
+        self.waiter.signs.is_asking()
+    }
+}
+
+/// The youngest of these calls, where all are of one party.
+fn youngest<'a>(calls: impl Iterator<Item = Call<'a>> + Clone) -> Option<Call<'a>> {
+    let party = calls.clone().next()?.operator.party();
+    let is_one = calls.clone().all(|call| call.operator.party() == party);
+    if is_one { calls.max_by_key(|call| call.id) } else { None }
+}
+
+/// The call that a question belongs to for which nobody says so.
+///
+/// Who asks and is never answered must not keep other clients of the same person from being asked:
+/// where several parties have calls in flight, those that have asked already are left out.
+fn asker(waiters: &Waiters) -> Option<&Waiter> {
+    let calls = Call::all(waiters);
+    if let Some(call) = youngest(calls.clone()) {
+        return Some(call.waiter);
+    }
+    let asker = youngest(calls.clone().filter(|call| !call.has_asked()))?;
+    let person = asker.operator.person();
+    let is_theirs = |call: Call<'_>| call.operator.person() == person;
+    calls.filter(Call::has_asked).all(is_theirs).then_some(asker.waiter)
+}
+
+// === impl Spread ===
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // An odd number with no pattern in its bits: the golden ratio.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Waits for the reply, for `limit` since the last sign of progress. The time that questions
+    /// of the server are open does not count.
+    pub(crate) async fn wait(mut self, limit: Duration) -> Result<Reply, NoReply> {
+        let begun = Instant::now();
+        let mut last = begun + limit.saturating_mul(MAX_EXTENSIONS);
+        let mut deadline = begun + limit;
+        // Since when a question is open.
+        let mut paused: Option<Instant> = None;
+        loop {
+            let late = tokio::time::sleep_until(deadline);
+            tokio::select! {
+                biased;
+                reply = &mut self.reply => {
+                    return reply.unwrap_or(Err(NoReply::Gone));
+                }
+                () = poll_fn(|cx| self.signs.poll_changed(cx)) => {}
+                () = late, if paused.is_none() => return Err(NoReply::Late),
+            }
+            let now = Instant::now();
+            if let Some(since) = paused.take() {
+                let open = now.saturating_duration_since(since);
+                (deadline, last) = (deadline + open, last + open);
+            }
+            if self.signs.is_asking() {
+                paused = Some(now);
+            }
+            if self.signs.take_progress() {
+                // Looked at here as well: progress without end would always come first.
+                if now >= last {
+                    return Err(NoReply::Late);
+                }
+                deadline = (now + limit).min(last);
+            }
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    fn open(operator: Arc<dyn Operator>, signs: Arc<Signs>) -> Self {
+        signs.ask();
+        Self { operator, signs }
+    }
+
+    /// Waits until the call that the question belongs to is over: then nobody needs an answer.
+    pub(crate) async fn over(&self) {
+        self.signs.over().await;
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.signs.answer();
+    }
+}
+
+#[cfg(test)]
+#[path = "pending_tests.rs"]
+mod tests;

@@ -1,0 +1,47 @@
+//! Bodies that are too large to wait for.
+
+use bytes::Bytes;
+
+use crate::http::web::{Body, Web, WebError};
+use capstan_http::HttpBody;
+
+/// How much of a body is waited for before it counts as large, in bytes.
+pub(crate) const LARGE: usize = 64 * 1024;
+
+impl Web {
+    /// All of a body, or the beginning of a large one.
+    pub(crate) async fn begin(&self, mut from: HttpBody) -> Result<Body, WebError> {
+        let Some(first) = self.client.chunk(&mut from).await? else {
+            return Ok(Body::Nothing);
+        };
+        if from.has_ended().await {
+            return Ok(Body::Json(first));
+        }
+        let (mut size, mut came) = (first.len(), vec![first]);
+        while size <= LARGE {
+            let Some(piece) = self.client.chunk(&mut from).await? else {
+                return Ok(Body::Json(came.concat().into()));
+            };
+            size += piece.len();
+            came.push(piece);
+        }
+        Ok(Body::Large(came, from))
+    }
+
+    /// All of a body whose beginning has come.
+    pub(crate) async fn finish(
+        &self,
+        came: Vec<Bytes>,
+        mut rest: HttpBody,
+    ) -> Result<Bytes, WebError> {
+        let mut body = came.concat();
+        drop(came);
+        while let Some(piece) = self.client.chunk(&mut rest).await? {
+            if body.len() + piece.len() > self.max_message {
+                return Err(WebError::TooLong(self.max_message));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+}

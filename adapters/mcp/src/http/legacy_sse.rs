@@ -1,0 +1,198 @@
+//! The older transport over HTTP: one stream on which the server speaks, and an address that the
+//! stream names, to which messages are posted.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+
+use capstan_http::Payload;
+use capstan_http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use capstan_http::{HttpRequest, Target};
+use capstan_http::{Method, Url};
+use capstan_hub::ports::{BoxFuture, Item};
+use capstan_wire::{Json, Reply, compose};
+use futures::FutureExt;
+use tokio::time::timeout;
+use tracing::{Instrument, debug};
+
+use crate::channel::{Channel, Request, RequestError};
+use crate::fault::Fault;
+use crate::http::events::Events;
+use crate::http::link::{Link, Opening, Parts, Stop};
+use crate::http::web::{Body, Web, WebError};
+use crate::stdio::cancelled;
+use crate::stdio::minder::take;
+
+/// A server behind the older transport.
+pub(crate) struct SseChannel {
+    sse: Arc<Sse>,
+    _stop: Stop,
+}
+
+struct Sse {
+    link: Link,
+    /// Where messages are posted.
+    endpoint: Target,
+}
+
+// === impl SseChannel ===
+
+impl SseChannel {
+    /// Opens the stream and waits until it says where messages go.
+    pub(crate) async fn open(opening: Opening) -> Result<Self, Fault> {
+        let mut events = open_stream(&opening.web).await?;
+        let endpoint = find_endpoint(&opening.web, &mut events).await?;
+        let Parts { link, posts, minding, stop } = Link::open(opening);
+        let sse = Arc::new(Sse { link, endpoint: endpoint.into() });
+        let poster = Arc::clone(&sse);
+        sse.link.spawn(posts.send(move |line| {
+            let sse = Arc::clone(&poster);
+            async move { sse.post_in_time(line).await }
+        }));
+        sse.link.spawn(Arc::clone(&sse).hear(events));
+        let minded = Arc::clone(&sse);
+        let minding = async move { minding.mind(&minded.link, std::future::ready(())).await };
+        tokio::spawn(minding.in_current_span());
+        Ok(Self { sse, _stop: stop })
+    }
+}
+
+impl Channel for SseChannel {
+    fn next_id(&self) -> u64 {
+        self.sse.link.next_id()
+    }
+
+    fn gone(&self) -> Option<Fault> {
+        self.sse.link.gone()
+    }
+
+    fn take_gone_notice(&self) -> bool {
+        self.sse.link.take_gone_notice()
+    }
+
+    fn agree(&self, _revision: &str) {}
+
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+        let line = compose::notification(method, params);
+        self.sse.link.log(&line);
+        self.sse.post_in_time(line).boxed()
+    }
+
+    fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
+        let line = compose::request(request.id, request.method, Some(request.params));
+        self.sse.link.log(&line);
+        async move {
+            let exchange = pin!(async {
+                self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
+                // The reply comes on the stream, or the stream ends.
+                std::future::pending::<Result<Option<Infallible>, RequestError>>().await
+            });
+            self.sse.link.ask(request, exchange).await.map(Reply::from)
+        }
+        .boxed()
+    }
+
+    fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
+        let id = self.next_id();
+        let line = compose::request(id, method, Some(params));
+        self.sse.link.log(&line);
+        self.sse.post_in_time(line).map(move |()| id).boxed()
+    }
+
+    fn stop(&self, id: u64) {
+        let sse = Arc::clone(&self.sse);
+        self.sse.link.spawn(async move { sse.post_in_time(cancelled(id)).await });
+    }
+
+    fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
+        tools
+    }
+}
+
+// === impl Sse ===
+
+impl Sse {
+    async fn post(&self, line: Vec<u8>) -> Result<(), WebError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let to = self.endpoint.clone();
+        let order = HttpRequest { method: Method::POST, to, headers, body: line.into() };
+        match self.link.web.send(order).await {
+            // Servers say "Accepted" here in every content type there is.
+            Ok(_) | Err(WebError::NotMcp(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn post_in_time(&self, line: Vec<u8>) {
+        match timeout(self.link.limit, self.post(line)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => debug!(?error, "a message was not taken"),
+            Err(_) => debug!("a message was not taken in time"),
+        }
+    }
+
+    /// Hands on everything that the server says until the stream ends, which is the end of all.
+    async fn hear(self: Arc<Self>, mut events: Events) {
+        let reason = loop {
+            match events.next().await {
+                Ok(Some(event)) if matches!(event.name.as_str(), "" | "message") => {
+                    take(&event.data, &self.link.inbound, None).await;
+                }
+                Ok(Some(event)) => debug!(event.name, "an event that means nothing to us"),
+                Ok(None) => break "it closed its stream".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        self.link.lose(Fault::Unreachable(reason));
+    }
+}
+
+async fn open_stream(web: &Web) -> Result<Events, Fault> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let order = HttpRequest {
+        method: Method::GET,
+        to: web.client.target().clone(),
+        headers,
+        body: Payload::default(),
+    };
+    match web.send(order).await {
+        Ok(came) => match came.body {
+            Body::Events(events) => Ok(events),
+            Body::Json(_) | Body::Large(..) | Body::Nothing => {
+                Err(Fault::NotMcp("it opens no stream".to_owned()))
+            }
+        },
+        Err(WebError::NotSent(reason) | WebError::Lost(reason)) => Err(Fault::Unreachable(reason)),
+        Err(WebError::Blocked(reason)) => Err(Fault::Blocked(reason)),
+        Err(WebError::NotMcp(problem)) => Err(Fault::NotMcp(problem)),
+        Err(WebError::TooLong(limit)) => Err(Fault::TooLong(limit)),
+        Err(WebError::Refused(refusal)) => Err(refusal.fault),
+    }
+}
+
+/// Where messages go, which must be where the stream comes from: credentials go there too.
+async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
+    loop {
+        let event = match events.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Err(Fault::NotMcp("its stream names no endpoint".to_owned())),
+            Err(error) => return Err(Fault::Unreachable(error.to_string())),
+        };
+        if event.name != "endpoint" {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&event.data);
+        let endpoint = web.client.target().url().join(text.trim());
+        let endpoint = endpoint.map_err(|_| Fault::NotMcp("its endpoint is none".to_owned()))?;
+        if web.client.same_origin(&endpoint) {
+            return Ok(endpoint);
+        }
+        let origin = endpoint.origin().ascii_serialization();
+        return Err(Fault::Elsewhere(format!(
+            "its endpoint is at `{origin}`, which is another server; nothing is sent there"
+        )));
+    }
+}

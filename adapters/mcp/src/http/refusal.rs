@@ -1,0 +1,87 @@
+//! HTTP answers that are refusals: their status, and what servers say in them.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_http::header::{DATE, HeaderMap, RETRY_AFTER};
+use jiff::fmt::rfc2822;
+
+use crate::fault::Fault;
+
+/// The status of a redirect that is not followed, whichever it was.
+const REDIRECTED: u16 = 308;
+
+/// An answer that is no.
+#[derive(Clone)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) fault: Fault,
+    /// What it says, as far as it was read.
+    pub(crate) body: Bytes,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// A redirect that is not followed.
+    pub(crate) fn redirected(fault: Fault) -> Self {
+        Self { status: REDIRECTED, fault, body: Bytes::new() }
+    }
+}
+
+impl fmt::Debug for Refusal {
+    /// Without the body, which may repeat what was sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, fault, body: _ } = self;
+        f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
+    }
+}
+
+/// The message in the JSON of a refusal, wherever servers put it.
+pub(crate) fn message(body: &[u8]) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let places = ["/error/message", "/error_description", "/message", "/error", "/detail"];
+    places.iter().find_map(|place| json.pointer(place)?.as_str()).map(ToOwned::to_owned)
+}
+
+/// How long the server wants us to stay away: seconds, or a date seen from its own clock.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let now = headers.get(DATE)?.to_str().ok()?;
+    let (then, now) = (rfc2822::parse(text).ok()?, rfc2822::parse(now).ok()?);
+    Duration::try_from(then.timestamp().duration_since(now.timestamp())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_http::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_from_seconds_and_from_dates() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let cases = [
+            ("30", None, Some(30)),
+            (" 0 ", None, Some(0)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(date), Some(30)),
+            ("Sun, 06 Nov 1994 08:49:07 GMT", Some(date), None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
+            ("-1", Some(date), None),
+            ("soon", Some(date), None),
+            ("", None, None),
+        ];
+        for (value, now, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
+            if let Some(now) = now {
+                headers.insert(DATE, HeaderValue::from_static(now));
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{value:?}");
+        }
+    }
+}

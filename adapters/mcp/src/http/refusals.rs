@@ -1,0 +1,36 @@
+//! What servers say when they refuse a request.
+
+use bytes::Bytes;
+use capstan_wire::{Message, Reply, protocol};
+
+use crate::http::refusal::Refusal;
+
+/// How servers say that they do not know a session, other than by the status. A message that only
+/// speaks of some session is not meant: it may be the business of a tool.
+const LOST_SESSION: [&str; 4] =
+    ["no valid session id", "invalid session id", "missing session id", "session not found"];
+
+/// The error that a body is.
+pub(super) fn error_in(body: &Bytes) -> Option<Reply> {
+    match Message::parse(body) {
+        Ok(Message::Reply { reply: error @ Reply::Error(_), .. }) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Whether a server no longer knows the session.
+pub(super) fn is_session_lost(refusal: &Refusal) -> bool {
+    let error = match error_in(&refusal.body) {
+        Some(Reply::Error(error)) => Some(error),
+        Some(Reply::Result(_)) | None => None,
+    };
+    match refusal.status {
+        404 => error.is_none_or(|error| error.code != protocol::METHOD_NOT_FOUND),
+        // Not as the protocol has it, but many servers say it this way after a restart.
+        400 => error.is_some_and(|error| {
+            let message = error.message.to_ascii_lowercase();
+            LOST_SESSION.iter().any(|words| message.contains(words))
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,20 @@
+//! Connections to MCP servers.
+//!
+//! [`settings`] is the configuration of one server. [`Server`] implements the hub's port and keeps one
+//! `session` connected; `connect` opens it. A session speaks one era of the protocol over a
+//! `channel`, and `stdio` and `http` are the transports below that.
+
+pub mod settings;
+mod server;
+mod connect;
+mod session;
+mod channel;
+mod stdio;
+mod http;
+mod fault;
+
+pub use server::Server;
+pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
+
+/// A server that is started as a child of its keeper and spoken to over its standard streams.
+pub type StdioServer = Server;

@@ -1,0 +1,308 @@
+//! What is known about a server right now: its connection, how often it failed, and when it may be
+//! tried again.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::ports::{About, BoxFuture, Listing};
+use capstan_model::{CallError, ServerState};
+use futures::future::Shared;
+use tokio::time::Instant;
+
+use crate::fault::Fault;
+use crate::server::backoff::wait_after;
+use crate::session::Session;
+
+/// How long a server can keep us away at the most.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// After so many failures in a row nobody waits for it any more: until it may be tried again,
+/// whoever asks is told at once. Then one attempt decides for all.
+const CIRCUIT: u32 = 5;
+
+/// A process that ran for so long has not failed because it was started. One that ends sooner counts as
+/// a failed start, whatever it answered meanwhile.
+const PROVEN: Duration = Duration::from_secs(30);
+
+/// What is known about a server right now.
+pub(crate) struct Life {
+    /// The connection, or the attempt at one, shared by all who wait for it.
+    pub(crate) link: Option<Link>,
+    /// Failures in a row.
+    failures: u32,
+    /// When it may be started again.
+    pub(crate) not_before: Instant,
+    /// When it was connected last.
+    since: Instant,
+    /// Why it could not be used last.
+    failure: Option<Fault>,
+    /// The lists that could not be read although it is connected, and why.
+    unread: Vec<(Listing, String)>,
+    /// Whether it was let go because it offers nothing.
+    pub(crate) resting: bool,
+    /// Who it was when it was connected last.
+    pub(crate) about: Option<Arc<About>>,
+}
+
+pub(crate) type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
+
+// === impl Life ===
+
+impl Life {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            link: None,
+            failures: 0,
+            not_before: now,
+            since: now,
+            failure: None,
+            unread: Vec::new(),
+            resting: false,
+            about: None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> ServerState {
+        match (&self.link, &self.failure) {
+            (Some(link), _) => match link.peek() {
+                Some(Ok(session)) => match (session.connection.gone(), self.unread.first()) {
+                    (Some(fault), _) => self.in_circuit(&fault).state(),
+                    (None, Some((_, reason))) => ServerState::Degraded(reason.clone()),
+                    (None, None) => ServerState::Connected,
+                },
+                Some(Err(fault)) => self.in_circuit(fault).state(),
+                None => ServerState::Connecting,
+            },
+            (None, Some(fault)) => fault.state(),
+            (None, None) => ServerState::Idle,
+        }
+    }
+
+    pub(crate) fn connected(&mut self, about: &Arc<About>) {
+        self.about = Some(Arc::clone(about));
+        self.since = Instant::now();
+        self.failure = None;
+        self.unread.clear();
+    }
+
+    /// It works, and nothing that we start again and again is behind it: resets the failures.
+    ///
+    /// A process has to run for a while first; see [`Self::died`].
+    pub(crate) fn worked(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Takes the connection away to end it. A server that is still there has not failed.
+    pub(crate) fn rest(&mut self) -> Option<Link> {
+        match self.link.as_ref().and_then(Link::peek) {
+            // Its end is still to be counted.
+            Some(Ok(session)) if session.connection.gone().is_some() => return None,
+            Some(Ok(_)) => self.failures = 0,
+            Some(Err(_)) | None => {}
+        }
+        self.link.take()
+    }
+
+    pub(crate) fn could_not_read(&mut self, listing: Listing, error: &CallError) {
+        self.could_read(listing);
+        self.unread.push((listing, error.to_string()));
+    }
+
+    pub(crate) fn could_read(&mut self, listing: Listing) {
+        self.unread.retain(|(unread, _)| *unread != listing);
+    }
+
+    /// It was there, and is gone.
+    pub(crate) fn died(&mut self, fault: Fault) {
+        if self.since.elapsed() >= PROVEN {
+            self.failures = 0;
+        }
+        self.failed(fault);
+    }
+
+    pub(crate) fn failed(&mut self, fault: Fault) {
+        if let Fault::Blocked(_) = fault {
+            // Nothing was tried, so that there is nothing to wait for: each caller is told anew.
+            self.not_before = Instant::now();
+            self.failure = Some(fault);
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let mut wait = wait_after(self.failures - 1, fastrand::f64());
+        if let Fault::RateLimited(Some(asked)) = &fault {
+            wait = wait.max(*asked).min(LONGEST_WAIT);
+        }
+        self.not_before = Instant::now() + wait;
+        self.failure = Some(fault);
+    }
+
+    /// Why whoever asks now is told at once that it cannot be used: it failed lately in a way that
+    /// waiting does not change, or too often.
+    pub(crate) fn would_fail_again(&self) -> Option<Fault> {
+        if Instant::now() >= self.not_before {
+            return None;
+        }
+        match self.link.as_ref()?.peek()? {
+            Err(fault) if fault.lasts() || self.failures >= CIRCUIT => Some(self.in_circuit(fault)),
+            Err(_) => None,
+            Ok(session) => {
+                let fault = session.connection.gone().filter(|_| self.failures >= CIRCUIT)?;
+                Some(self.in_circuit(&fault))
+            }
+        }
+    }
+
+    /// The fault, with when it is tried again where nobody waits for that.
+    fn in_circuit(&self, fault: &Fault) -> Fault {
+        let left = self.not_before.saturating_duration_since(Instant::now());
+        let Fault::Unreachable(reason) = fault else { return fault.clone() };
+        if self.failures < CIRCUIT || left.is_zero() {
+            return fault.clone();
+        }
+        let mut text = reason.clone();
+        // Writing to a text does not fail.
+        let _ = write!(
+            text,
+            "; it failed {} times in a row and is tried again in {} s",
+            self.failures,
+            left.as_secs().saturating_add(1)
+        );
+        Fault::Unreachable(text)
+    }
+}
+
+/// Whether a link can still be waited for or used.
+pub(crate) fn is_usable(link: &Link) -> bool {
+    match link.peek() {
+        None => true,
+        Some(Ok(session)) => session.connection.gone().is_none(),
+        Some(Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use futures::future::ready;
+
+    use super::*;
+
+    fn fail(life: &mut Life) {
+        let fault = Fault::Unreachable("it ended".to_owned());
+        let link = ready(Err(fault.clone())).boxed().shared();
+        assert!(link.clone().now_or_never().is_some());
+        life.link = Some(link);
+        life.failed(fault);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_many_failures_nobody_waits_until_one_attempt_has_decided() {
+        let mut life = Life::new();
+        for _ in 1..CIRCUIT {
+            fail(&mut life);
+            assert_eq!(life.would_fail_again(), None);
+        }
+        fail(&mut life);
+        let Some(Fault::Unreachable(told)) = life.would_fail_again() else { panic!("no refusal") };
+        assert!(told.contains("it ended") && told.contains("5 times in a row"), "{told}");
+        assert!(told.contains("tried again in "), "{told}");
+        assert_eq!(life.state(), ServerState::Failed(told));
+
+        tokio::time::advance(LONGEST_WAIT).await;
+        assert_eq!(life.would_fail_again(), None, "one attempt is made");
+        fail(&mut life);
+        assert!(life.would_fail_again().is_some(), "it failed, so that it is closed again");
+
+        tokio::time::advance(LONGEST_WAIT).await;
+        life.connected(&Arc::default());
+        life.worked();
+        fail(&mut life);
+        assert_eq!(life.would_fail_again(), None, "a server without a process of ours had worked");
+    }
+
+    /// Holes 7.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_dies_a_second_after_each_start_is_started_ever_more_rarely() {
+        let (mut life, begun) = (Life::new(), Instant::now());
+        let (mut starts, mut refused) = (0, 0);
+        while begun.elapsed() < Duration::from_mins(1) {
+            if life.would_fail_again().is_some() {
+                refused += 1;
+            } else if Instant::now() >= life.not_before {
+                starts += 1;
+                life.connected(&Arc::default());
+                tokio::time::advance(Duration::from_secs(1)).await;
+                let fault = Fault::Unreachable("it ended".to_owned());
+                let link = ready(Err(fault.clone())).boxed().shared();
+                assert!(link.clone().now_or_never().is_some());
+                life.link = Some(link);
+                life.died(fault);
+            }
+            tokio::time::advance(Duration::from_millis(20)).await;
+        }
+        assert!((6..=11).contains(&starts), "{starts} starts");
+        assert!(refused > 1000, "only {refused} calls were told at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_crashes_once_is_started_again_at_once() {
+        let mut life = Life::new();
+        for _ in 0..20 {
+            life.connected(&Arc::default());
+            tokio::time::advance(PROVEN).await;
+            life.died(Fault::Unreachable("it ended".to_owned()));
+            assert!(life.not_before <= Instant::now());
+            assert_eq!(life.would_fail_again(), None);
+        }
+    }
+
+    /// Holes 1: what a rule refuses is no failure of the server.
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_address_is_not_counted_and_not_waited_for() {
+        let mut life = Life::new();
+        for _ in 0..=CIRCUIT {
+            let fault = Fault::Blocked("10.0.0.1 is not a public address".to_owned());
+            let link = ready(Err(fault.clone())).boxed().shared();
+            assert!(link.clone().now_or_never().is_some());
+            life.link = Some(link);
+            life.failed(fault);
+            assert_eq!((life.failures, life.not_before), (0, Instant::now()));
+            assert!(matches!(life.state(), ServerState::Failed(reason) if reason.contains("10.0")));
+        }
+    }
+
+    /// Holes 1: a request was sent, so that the next one waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_leads_elsewhere_is_asked_ever_more_rarely() {
+        let (mut life, mut asked) = (Life::new(), 0);
+        for _ in 0..30 {
+            if life.would_fail_again().is_none() {
+                asked += 1;
+                let fault = Fault::Elsewhere("the redirect is not followed".to_owned());
+                let link = ready(Err(fault.clone())).boxed().shared();
+                assert!(link.clone().now_or_never().is_some());
+                life.link = Some(link);
+                life.failed(fault);
+            }
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        assert!((2..=6).contains(&asked), "{asked} requests");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_dies_right_after_each_start_fails_as_one_that_does_not_start() {
+        let mut life = Life::new();
+        let gone = || Fault::Unreachable("gone".to_owned());
+        for _ in 0..3 {
+            life.connected(&Arc::default());
+            life.died(gone());
+        }
+        assert_eq!(life.failures, 3);
+        life.connected(&Arc::default());
+        tokio::time::advance(PROVEN).await;
+        life.died(gone());
+        assert_eq!(life.failures, 1);
+    }
+}

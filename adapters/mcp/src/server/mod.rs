@@ -1,0 +1,317 @@
+//! One server over its whole life: connected on first use, shared by all who call it, connected
+//! again when it died.
+
+pub(crate) mod alive;
+pub(crate) mod backoff;
+mod life;
+mod wanted;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_hub::catalog::Typing;
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Changes, Errand, Footprint, Item, Listener, Listing, Operator,
+};
+use capstan_hub::{Answer, Ticket};
+use capstan_model::{CallError, ServerName, ServerState};
+use capstan_process::footprint;
+use capstan_process::stderr::Ring;
+use capstan_wire::Json;
+use futures::FutureExt;
+use futures::future::ready;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{Instrument, Span, error_span, info};
+
+use crate::connect::{Connector, STOPPED};
+use crate::fault::Fault;
+use crate::server::alive::Alive;
+use crate::server::life::{Life, Link, is_usable};
+use crate::server::wanted::Wanted;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::stdio::Watched;
+
+/// How long a server may take to say that it is there.
+const PULSE: Duration = Duration::from_secs(5);
+
+/// A server, whatever the way to it.
+pub struct Server {
+    name: ServerName,
+    connector: Arc<Connector>,
+    watched: Watched,
+    /// Everything that is logged about the server stands in it.
+    span: Span,
+    life: Arc<Mutex<Life>>,
+    wanted: Arc<Wanted>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server that is not connected yet. Must be called within a tokio runtime.
+    pub fn new(settings: impl Into<Settings>) -> Self {
+        Self::heard_by(settings, Arc::new(Changes::default()))
+    }
+
+    /// The same, with somebody who is told what it says that belongs to no call.
+    pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
+        let settings = settings.into();
+        let watched = Watched {
+            ring: Ring::default(),
+            masker: Arc::new(settings.masker()),
+            alive: Arc::new(Alive::new()),
+            listener,
+        };
+        // An error only in name: the highest level is the one that no filter hides, and whatever
+        // is logged inside says which server it is about.
+        let name = settings.terms().name;
+        let span = error_span!("server", %name);
+        let connector = Arc::new(Connector::new(settings));
+        let (life, wanted) = (Arc::new(Mutex::new(Life::new())), Arc::default());
+        Self { name, connector, watched, span, life, wanted }
+    }
+
+    /// The session, where there is one that can be used.
+    fn connected(&self) -> Option<Arc<Session>> {
+        let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
+        session.connection.gone().is_none().then_some(session)
+    }
+
+    /// The session, connecting if there is none; one attempt for all who wait.
+    async fn session(&self) -> Result<Arc<Session>, CallError> {
+        if let Some(session) = self.connected() {
+            return Ok(session);
+        }
+        let link = self.link();
+        link.await.map_err(|fault| fault.into_error(&self.name))
+    }
+
+    fn link(&self) -> Link {
+        let mut life = lock(&self.life);
+        if let Some(link) = &life.link {
+            if is_usable(link) {
+                return link.clone();
+            }
+            if let Some(Ok(session)) = link.peek() {
+                // It died while nobody asked.
+                let session = Arc::clone(session);
+                self.note_loss(&mut life, &session);
+            }
+            if let Some(fault) = life.would_fail_again() {
+                return ready(Err(fault)).boxed().shared();
+            }
+        }
+        let link = self.connect(life.not_before);
+        life.link = Some(link.clone());
+        life.resting = false;
+        drop(life);
+        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        tokio::spawn(link.clone());
+        link
+    }
+
+    fn connect(&self, not_before: Instant) -> Link {
+        let (connector, watched) = (Arc::clone(&self.connector), self.watched.clone());
+        let (life, wanted) = (Arc::clone(&self.life), Arc::clone(&self.wanted));
+        let connecting = async move {
+            let start = async {
+                sleep_until(not_before).await;
+                // Never two at a time: they could stand in each other's way.
+                watched.alive.none_left().await;
+                connector.connect(&watched).await
+            };
+            let result = tokio::select! {
+                biased;
+                () = watched.alive.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
+                result = start => result,
+            };
+            if let Ok(session) = &result {
+                wanted.tell(session).await;
+            }
+            let mut life = lock(&life);
+            let again = life.about.is_some();
+            match &result {
+                Ok(session) => {
+                    info!(protocol = session.about.protocol, "connected");
+                    life.connected(&session.about);
+                }
+                Err(fault) => {
+                    // No warning: whoever waits for the server is told.
+                    info!(reason = %fault, "not connected");
+                    life.failed(fault.clone());
+                }
+            }
+            drop(life);
+            if result.is_ok() && again {
+                // Nobody knows what changed while it was away.
+                for listing in Listing::ALL {
+                    watched.listener.list_changed(&connector.name(), listing);
+                }
+            }
+            result
+        };
+        connecting.instrument(self.span.clone()).boxed().shared()
+    }
+
+    /// Notes that the server has died, once, however many calls were in flight.
+    fn note_death(&self, session: &Session) {
+        self.note_loss(&mut lock(&self.life), session);
+    }
+
+    fn note_loss(&self, life: &mut Life, session: &Session) {
+        if let Some(fault) = session.connection.gone()
+            && session.connection.take_gone_notice()
+        {
+            self.span.in_scope(|| info!(reason = %fault, "gone"));
+            life.died(fault);
+        }
+    }
+
+    async fn list_items(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        if lock(&self.life).resting {
+            return Ok(Arc::new([]));
+        }
+        let session = self.session().await?;
+        let result = session.list(listing).instrument(self.span.clone()).await;
+        match &result {
+            Err(error) if session.connection.gone().is_none() => {
+                lock(&self.life).could_not_read(listing, error);
+            }
+            Err(_) => self.note_death(&session),
+            Ok(_) if session.offers_nothing() => self.let_go(),
+            Ok(_) => lock(&self.life).could_read(listing),
+        }
+        result
+    }
+
+    /// Lets go of a connection that is of no use to anybody.
+    fn let_go(&self) {
+        let mut life = lock(&self.life);
+        life.link = None;
+        life.resting = true;
+    }
+}
+
+impl Backend for Server {
+    fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    fn state(&self) -> ServerState {
+        lock(&self.life).state()
+    }
+
+    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
+        async { Ok(Arc::clone(&self.session().await?.about)) }.boxed()
+    }
+
+    fn known(&self) -> Option<Arc<About>> {
+        lock(&self.life).about.clone()
+    }
+
+    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+        match self.at_hand(listing) {
+            Some(items) => std::future::ready(Ok(items)).boxed(),
+            None => self.list_items(listing).boxed(),
+        }
+    }
+
+    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.connected()?.known(listing)
+    }
+
+    fn run<'a>(
+        &'a self,
+        ticket: &'a Ticket,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move {
+            let session = self.session().await?;
+            let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
+            match &result {
+                Ok(_) if session.connection.process().is_none() => lock(&self.life).worked(),
+                Ok(_) => {}
+                Err(_) => self.note_death(&session),
+            }
+            result
+        }
+        .boxed()
+    }
+
+    fn rest(&self) {
+        // The process ends when the last who uses the connection is done.
+        let link = lock(&self.life).rest();
+        drop(link);
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
+        async {
+            let Some(session) = self.connected() else { return Ok(()) };
+            let server = || self.name.clone();
+            let late =
+                |_| CallError::TimedOut { server: server(), limit: PULSE, may_have_run: false };
+            timeout(PULSE, session.pulse()).await.map_err(late)?
+        }
+        .boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        footprint::of(self.connected()?.connection.process()?)
+    }
+
+    fn errand<'a>(
+        &'a self,
+        errand: &'a Errand,
+        operator: Option<Arc<dyn Operator>>,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        async move {
+            match errand {
+                // Nothing is started for what a connection is told when there is one.
+                Errand::Level(_) | Errand::Unsubscribe(_) if self.connected().is_none() => {
+                    self.wanted.note(errand);
+                    return Ok(Json::empty_object());
+                }
+                // Whatever comes of it: this is what holds from now on.
+                Errand::Level(_) | Errand::Unsubscribe(_) => self.wanted.note(errand),
+                Errand::Complete(_)
+                | Errand::Subscribe(_)
+                | Errand::Task(..)
+                | Errand::Follow(_) => {}
+            }
+            let done = self.session().await?.errand(errand, operator).await;
+            if done.is_ok() {
+                self.wanted.note(errand);
+            }
+            done
+        }
+        .boxed()
+    }
+
+    fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
+        async { self.session().await?.complete(typing).await }.boxed()
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        self.watched.ring.lines()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            self.watched.alive.stop();
+            self.watched.alive.none_left().await;
+        }
+        .boxed()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A list that is being read holds on to the session, and would hold on to the process.
+        self.watched.alive.stop();
+    }
+}
+
+fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
+    life.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,293 @@
+//! What the configuration says of one server, ready to be used.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use capstan_http::Url;
+use capstan_model::{Secret, ServerName};
+use capstan_safety::address::AddressPolicy;
+use capstan_safety::mask::Masker;
+
+use capstan_process::spawn::Launch;
+
+/// The longest message that is taken of a server in any case, in bytes.
+const LONG: usize = 16 * 1024 * 1024;
+
+/// What a message may have around the answer in it, in bytes.
+const ENVELOPE: usize = 1024 * 1024;
+
+/// How to start a server and how to talk to it.
+#[derive(Clone, Debug)]
+pub struct StdioSettings {
+    /// Its name.
+    pub name: ServerName,
+    /// The program: a name to be found in `PATH`, or a path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment: what passes by default and what is declared for it.
+    pub environment: BTreeMap<String, Secret<String>>,
+    /// Values that must not appear in anything we show.
+    pub secrets: Vec<Secret<String>>,
+    /// Where it runs; `None` for our own folder.
+    pub cwd: Option<PathBuf>,
+    /// How long it may take to start and say who it is.
+    pub startup_timeout: Duration,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    pub max_message: usize,
+    /// Which era of the protocol to speak.
+    pub era: Era,
+    /// The folders that it is told to work in.
+    pub roots: Vec<Root>,
+    /// Whether it may ask the operator anything.
+    pub elicitation: Elicitation,
+    /// Who is behind the calls.
+    pub others: Others,
+    /// Our own program, which becomes the keeper.
+    pub keeper: PathBuf,
+}
+
+/// Where a server is and how to talk to it.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Its name.
+    pub name: ServerName,
+    /// Its address: `https://`, `http://`, or a socket and the path behind it as in
+    /// `unix:///run/mcp.sock:/mcp`. It may carry a token.
+    pub url: Secret<String>,
+    /// Headers sent with every request.
+    pub headers: Vec<(String, Secret<String>)>,
+    /// Further values that must not appear in anything we show.
+    pub secrets: Vec<Secret<String>>,
+    /// The addresses that it may be reached at.
+    pub addresses: AddressPolicy,
+    /// Which of the two transports to try.
+    pub prefer: Prefer,
+    /// How long it may take to say who it is.
+    pub startup_timeout: Duration,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    pub max_message: usize,
+    /// Which era of the protocol to speak.
+    pub era: Era,
+    /// The folders that it is told to work in.
+    pub roots: Vec<Root>,
+    /// Whether it may ask the operator anything.
+    pub elicitation: Elicitation,
+    /// Who is behind the calls.
+    pub others: Others,
+}
+
+/// How a server is reached and how to talk to it.
+#[derive(Clone, Debug)]
+pub enum Settings {
+    /// As a child, over its standard streams.
+    Stdio(StdioSettings),
+    /// Over HTTP.
+    Http(HttpSettings),
+}
+
+/// Which of the two transports over HTTP to try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefer {
+    /// Streamable HTTP and nothing else.
+    Http,
+    /// Streamable HTTP, then the older one with server-sent events.
+    #[default]
+    HttpThenSse,
+    /// The older one with server-sent events, then streamable HTTP.
+    SseThenHttp,
+    /// The older one with server-sent events and nothing else.
+    Sse,
+}
+
+/// What every way to talk to a server needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) name: ServerName,
+    pub(crate) startup_timeout: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) roots: Vec<Root>,
+    pub(crate) elicitation: Elicitation,
+    pub(crate) others: Others,
+}
+
+/// Which era of the protocol to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Era {
+    /// Find out.
+    #[default]
+    Auto,
+    /// With a handshake, up to 2025-11-25.
+    Legacy,
+    /// Without a handshake, from 2026-07-28 on.
+    Modern,
+}
+
+/// Whether a server may ask the operator anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Elicitation {
+    /// The capability is offered to it.
+    #[default]
+    Offered,
+    /// It is not told that it could.
+    Off,
+}
+
+/// Who is behind the calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    /// A person, for whom we speak.
+    #[default]
+    People,
+    /// Programs of any kind, each of which says for itself what it can do.
+    Clients,
+}
+
+/// A folder that a server is told to work in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// As a `file://` URI.
+    pub uri: String,
+    /// For people.
+    pub name: String,
+}
+
+// === impl StdioSettings ===
+
+impl StdioSettings {
+    pub(crate) fn launch(&self) -> Launch<'_> {
+        Launch {
+            command: &self.command,
+            args: &self.args,
+            environment: &self.environment,
+            cwd: self.cwd.as_deref(),
+            keeper: &self.keeper,
+        }
+    }
+}
+
+// === impl Settings ===
+
+impl Settings {
+    pub(crate) fn terms(&self) -> Terms {
+        match self {
+            Self::Stdio(stdio) => Terms {
+                name: stdio.name.clone(),
+                startup_timeout: stdio.startup_timeout,
+                timeout: stdio.timeout,
+                roots: stdio.roots.clone(),
+                elicitation: stdio.elicitation,
+                others: stdio.others,
+            },
+            Self::Http(http) => Terms {
+                name: http.name.clone(),
+                startup_timeout: http.startup_timeout,
+                timeout: http.timeout,
+                roots: http.roots.clone(),
+                elicitation: http.elicitation,
+                others: http.others,
+            },
+        }
+    }
+
+    /// Hides the values that are secret in these settings.
+    pub(crate) fn masker(&self) -> Masker {
+        let secrets = self.secrets().into_iter();
+        match self {
+            Self::Stdio(stdio) => Masker::beside(secrets, &stdio.environment),
+            Self::Http(_) => Masker::new(secrets),
+        }
+    }
+
+    /// Values that must not appear in anything we show.
+    fn secrets(&self) -> Vec<String> {
+        let reveal = |secret: &Secret<String>| secret.reveal().clone();
+        match self {
+            Self::Stdio(stdio) => stdio.secrets.iter().map(reveal).collect(),
+            Self::Http(http) => {
+                let headers = http.headers.iter().map(|(_, value)| reveal(value));
+                let mut secrets: Vec<String> = headers.collect();
+                // A server may repeat the token without the word before it.
+                let words = secrets.iter().filter_map(|value| value.split_once(' '));
+                let tokens: Vec<String> = words.map(|(_, token)| token.to_owned()).collect();
+                secrets.extend(tokens);
+                secrets.extend(http.secrets.iter().map(reveal));
+                secrets.extend(login(http.url.reveal()));
+                secrets
+            }
+        }
+    }
+}
+
+/// The longest message of a server to take where answers may have `max_answer` bytes.
+pub fn max_message(max_answer: u64) -> usize {
+    let answer = usize::try_from(max_answer).unwrap_or(usize::MAX);
+    answer.saturating_add(ENVELOPE).max(LONG)
+}
+
+/// The login in an address, as it is sent and as it is meant.
+fn login(url: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(url) else { return Vec::new() };
+    let Some(password) = url.password() else { return Vec::new() };
+    let (name, password) = (decoded(url.username()), decoded(password));
+    let sent = BASE64_STANDARD.encode([&name[..], b":", &password].concat());
+    vec![sent, String::from_utf8_lossy(&password).into_owned()]
+}
+
+/// A part of an address without the escapes in it.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let escape = piece.split_at_checked(2);
+        let escape =
+            escape.and_then(|(code, rest)| Some((u8::from_str_radix(code, 16).ok()?, rest)));
+        let (byte, rest) = escape.unwrap_or((b'%', piece));
+        bytes.push(byte);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
+}
+
+impl From<StdioSettings> for Settings {
+    fn from(settings: StdioSettings) -> Self {
+        Self::Stdio(settings)
+    }
+}
+
+impl From<HttpSettings> for Settings {
+    fn from(settings: HttpSettings) -> Self {
+        Self::Http(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_room_for_the_largest_answer() {
+        for (answer, message) in
+            [(0, LONG), (10 << 20, LONG), (15 << 20, LONG), (64 << 20, 65 << 20)]
+        {
+            assert_eq!(max_message(answer), message);
+        }
+        assert_eq!(max_message(u64::MAX), usize::MAX);
+    }
+
+    #[test]
+    fn a_login_is_known_as_it_is_sent_and_as_it_is_meant() {
+        assert_eq!(login("https://me:p%40ss@h/"), ["bWU6cEBzcw==", "p@ss"]);
+        assert_eq!(login("https://me:100%25%@h/"), ["bWU6MTAwJSU=", "100%%"]);
+        for none in ["https://h/", "https://me@h/", "unix:///s:/mcp", "nothing"] {
+            assert!(login(none).is_empty(), "{none}");
+        }
+    }
+}

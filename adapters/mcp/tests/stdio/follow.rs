@@ -1,0 +1,147 @@
+//! Tasks that somebody listens to: who hears of them, and for how long.
+
+use std::sync::{Arc, Mutex};
+
+use capstan_hub::ports::{
+    Approval, Backend as _, BoxFuture, Elicitation, Errand, Notice, Operator, Question, Reply,
+};
+use capstan_mcp::{Era, StdioSettings};
+use capstan_model::CallError;
+use capstan_testkit::binary;
+use capstan_wire::Json;
+use futures::future::join;
+
+use crate::scene::{Scene, json, settings, shell, until};
+
+const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// A server that tells of a task as soon as somebody listens, and then, of the same, somebody else's
+/// subscription and nobody's. It writes down what it is told.
+const TELLS: &str = r#"
+*'"server/discover"'*) answer '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
+*'"subscriptions/listen"'*)
+    printf '%s\n' "$line" >> TRACE
+    say() { printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s%s}}\n' "$1" "$2" "$3"; }
+    tag='"_meta":{"io.modelcontextprotocol/subscriptionId":'
+    say subscriptions/acknowledged "$tag$id}," '"notifications":{"taskIds":["t"]}'
+    say tasks "$tag$id}," '"of":'$id
+    say tasks "${tag}999}," '"of":999'
+    say tasks '' '"of":0' ;;
+*'"notifications/cancelled"'*) printf '%s\n' "$line" >> TRACE ;;
+*'"tools/call"'*) exit 3 ;;
+*'"tools/list"'*) answer "$TOOLS" ;;"#;
+
+/// Hears what comes on its subscription.
+#[derive(Default)]
+struct Hears {
+    able: &'static str,
+    heard: Mutex<Vec<String>>,
+}
+
+impl Operator for Hears {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        unreachable!()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        unreachable!()
+    }
+
+    fn notice(&self, _: Notice) {
+        unreachable!()
+    }
+
+    fn able(&self) -> Option<Json> {
+        Some(json(self.able))
+    }
+
+    fn is_subscriber(&self) -> bool {
+        true
+    }
+
+    fn hear(&self, method: &str, params: &Json) {
+        self.heard.lock().unwrap().push(format!("{method} {params}"));
+    }
+}
+
+/// Somebody who can do this, and what becomes of their subscription.
+fn follow(
+    scene: &Scene,
+    able: &'static str,
+) -> (Arc<Hears>, BoxFuture<'static, Result<Json, CallError>>) {
+    let hears = Arc::new(Hears { able, heard: Mutex::default() });
+    let (server, operator) = (Arc::clone(&scene.server), Arc::clone(&hears));
+    let errand = Errand::Follow(vec!["t".to_owned()]);
+    let running = async move { server.errand(&errand, Some(operator)).await };
+    (hears, Box::pin(running))
+}
+
+#[tokio::test]
+async fn each_subscription_is_made_for_somebody_and_heard_by_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("told");
+    let arms = TELLS.replace("TRACE", trace.to_str().unwrap());
+    let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(&arms) });
+    scene.server.about().await.unwrap();
+    let ((ann, of_ann), (bob, of_bob)) = (follow(&scene, ABLE), follow(&scene, ABLE));
+    let all_heard = until(|| [&ann, &bob].iter().all(|one| one.heard.lock().unwrap().len() == 2));
+    tokio::select! {
+        ended = join(of_ann, of_bob) => panic!("{ended:?}"),
+        () = all_heard => {}
+    }
+    let told = || std::fs::read_to_string(&trace).unwrap();
+    for hears in [ann, bob] {
+        let heard = std::mem::take(&mut *hears.heard.lock().unwrap());
+        let (_, id) = heard[1].rsplit_once(r#""of":"#).unwrap();
+        let tag = format!(
+            r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#,
+            id.trim_end_matches('}')
+        );
+        assert!(heard[0].starts_with("notifications/subscriptions/acknowledged"), "{heard:?}");
+        assert_eq!(heard[1], format!("notifications/tasks {tag},\"of\":{id}"));
+        let id = id.trim_end_matches('}');
+        let asked = told()
+            .lines()
+            .find(|line| line.contains(&format!(r#""id":{id},"#)))
+            .unwrap()
+            .to_owned();
+        assert!(asked.contains(r#""notifications":{"taskIds":["t"]}"#), "{asked}");
+        assert!(asked.contains(&format!(r#"/clientCapabilities":{ABLE}"#)), "{asked}");
+        // Nobody waits any more.
+        until(|| told().contains(&format!(r#""requestId":{id}"#))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_or_will_not_tell_of_tasks_says_so() {
+    let legacy = Scene::new(&["--era", "legacy"]);
+    let conformance = binary("capstan-conformance-server");
+    let conformance = settings(conformance.to_str().unwrap(), &["--stdio", "--era", "modern"]);
+    for (scene, able, expected) in
+        [(&legacy, ABLE, -32601), (&Scene::of(conformance), "{}", -32021)]
+    {
+        let (hears, running) = follow(scene, able);
+        let refused = running.await;
+        assert!(
+            matches!(refused, Err(CallError::Server { code, .. }) if code == expected),
+            "{refused:?}"
+        );
+        assert!(hears.heard.lock().unwrap().is_empty());
+    }
+    assert_eq!(legacy.count("subscriptions/listen"), 0);
+    assert_eq!(legacy.count("initialize"), 1, "what is asked is seen");
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_its_server_and_starts_no_other() {
+    let arms = TELLS.replace("TRACE", "/dev/null");
+    let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(&arms) });
+    let (hears, running) = follow(&scene, ABLE);
+    let dies = async {
+        until(|| !hears.heard.lock().unwrap().is_empty()).await;
+        scene.call("do", "{}").await.unwrap_err();
+    };
+    let (ended, ()) = join(running, dies).await;
+    assert!(matches!(ended, Err(CallError::Unreachable { .. })), "{ended:?}");
+    assert_eq!(scene.state(), "failed: it exited with code 3");
+}

@@ -1,0 +1,15 @@
+//! Starts programs and keeps them.
+//!
+//! [`spawn`](mod@spawn) starts a program behind its [`keeper`]; no other code starts processes. [`once`] runs a
+//! program and collects its output, [`stderr`] keeps the last lines of one that stays, [`line`] and
+//! [`turn`] bound reading, [`footprint`] measures memory and processor time.
+
+pub mod spawn;
+pub mod keeper;
+pub mod once;
+pub mod stderr;
+pub mod line;
+pub mod turn;
+pub mod footprint;
+
+pub use spawn::SpawnError;

@@ -1,0 +1,144 @@
+//! The last lines that a server wrote to its stderr.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_model::ServerName;
+use capstan_model::mask::mask_prose;
+use capstan_safety::mask::{Masker, visible};
+use tokio::io::AsyncRead;
+use tracing::info;
+
+use crate::line::Lines;
+
+/// Lines kept.
+const KEPT: usize = 200;
+
+/// Longest line kept, in bytes; the rest of it is left out.
+const MAX_KEPT: usize = 4 * 1024;
+
+/// Longest line looked at: more than is kept, so that a secret is masked before it can be cut.
+const MAX_READ: usize = 64 * 1024;
+
+/// The last lines, shared between the reader and whoever shows them.
+#[derive(Clone, Debug, Default)]
+pub struct Ring(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    /// How many of them, counted from the end, are of the process that runs now.
+    fresh: usize,
+}
+
+// === impl Ring ===
+
+impl Ring {
+    /// The lines, oldest first.
+    pub fn lines(&self) -> Vec<String> {
+        self.kept().lines.iter().cloned().collect()
+    }
+
+    /// The last line of the process that runs now which says something.
+    pub fn last(&self) -> Option<String> {
+        self.kept().last()
+    }
+
+    /// What follows is said by another process.
+    pub fn begin(&self) {
+        self.kept().fresh = 0;
+    }
+
+    fn push(&self, line: String) {
+        let mut kept = self.kept();
+        if kept.lines.len() == KEPT {
+            kept.lines.pop_front();
+        }
+        kept.lines.push_back(line);
+        kept.fresh = kept.fresh.saturating_add(1);
+    }
+
+    /// Reads `stream` to its end, whatever comes: a server whose stderr is closed may die of it.
+    pub async fn fill(
+        self,
+        stream: impl AsyncRead + Unpin,
+        server: ServerName,
+        masker: Arc<Masker>,
+    ) {
+        let mut lines = Lines::new(stream, MAX_READ);
+        while let Ok(Some(line)) = lines.next_cut().await {
+            let line = masker.mask(&String::from_utf8_lossy(&line));
+            // Whatever else looks like a secret: clients may be told a server's last words.
+            let mut line = mask_prose(&line).into_owned();
+            line.truncate(line.floor_char_boundary(MAX_KEPT));
+            info!(target: "capstan::stderr", %server, "{}", visible(&line));
+            self.push(line);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn last(&self) -> Option<String> {
+        let mut fresh = self.lines.iter().rev().take(self.fresh);
+        fresh.find(|line| !line.trim().is_empty()).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn fill(ring: &Ring, text: &str) {
+        let masker = Arc::new(Masker::new(["hunter22".to_owned()]));
+        ring.clone().fill(text.as_bytes(), "s".parse().unwrap(), masker).await;
+    }
+
+    #[tokio::test]
+    async fn only_the_last_lines_are_kept_and_secrets_are_masked() {
+        let text: Vec<_> = (0..300).map(|n| format!("line {n} hunter22")).collect();
+        let ring = Ring::default();
+        fill(&ring, &text.join("\n")).await;
+        let lines = ring.lines();
+        assert_eq!(lines.len(), KEPT);
+        assert_eq!(lines.first().map(String::as_str), Some("line 100 ***"));
+        assert_eq!(ring.last().as_deref(), Some("line 299 ***"));
+    }
+
+    #[tokio::test]
+    async fn tokens_that_nobody_has_declared_are_masked_too() {
+        let ring = Ring::default();
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        fill(&ring, &format!("boom token {token} and more")).await;
+        let last = ring.last().unwrap();
+        assert!(!last.contains(&token) && last.contains("boom"), "{last}");
+    }
+
+    #[tokio::test]
+    async fn a_line_is_cut_after_its_secrets_are_masked_and_the_next_one_is_read() {
+        let ring = Ring::default();
+        let begin = "x".repeat(MAX_KEPT - 4);
+        let rest = "y".repeat(3 * MAX_READ);
+        fill(&ring, &format!("{begin}hunter22{rest}\nnext\n")).await;
+        let lines = ring.lines();
+        let [long, next] = lines.as_slice() else { panic!("{} lines", lines.len()) };
+        assert_eq!((long.len(), next.as_str()), (MAX_KEPT, "next"));
+        assert_eq!(long.strip_prefix(&begin), Some("***y"));
+    }
+
+    #[tokio::test]
+    async fn the_last_words_are_those_of_the_process_that_runs_now() {
+        let ring = Ring::default();
+        fill(&ring, "of the first\n").await;
+        ring.begin();
+        assert_eq!(ring.last(), None);
+        fill(&ring, "of the second\n\n").await;
+        assert_eq!(ring.last().as_deref(), Some("of the second"));
+        assert_eq!(ring.lines(), ["of the first", "of the second", ""]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Answers that are sent while they come.
+
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use capstan_hub::trace::{Ending, Span};
+use capstan_hub::{Delivery, Flowing, Hub, Screened, Shape};
+use capstan_model::{CallError, Kind};
+use capstan_wire::{Json, RequestId};
+use futures::FutureExt as _;
+use tokio::task::JoinHandle;
+
+use crate::client::Client;
+use crate::exchange::answer::{Payload, Text};
+use crate::metrics::CallTimer;
+use crate::protocol::fault::{Fault, INTERNAL, tool_error};
+
+/// A result that is sent while it comes, in the client's revision.
+pub struct StreamedAnswer {
+    /// What stands before the result; `None` when it is out.
+    head: Option<Bytes>,
+    flowing: Box<Flowing>,
+    kind: Kind,
+    words: Words,
+    is_closed: bool,
+    delivered: Option<InFlight>,
+}
+
+/// Whose request is being answered. Until that is over it counts as under way, and can be taken back.
+pub(crate) struct InFlight {
+    client: Arc<Client>,
+    id: RequestId,
+    /// Ends when the request is taken back.
+    until: JoinHandle<()>,
+}
+
+/// What is sent in the place of a result.
+pub(crate) enum Done {
+    Payload(Payload),
+    Streamed(Box<StreamedAnswer>),
+}
+
+/// Whose words a result is told in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    Legacy,
+    Modern,
+}
+
+/// In which form a client takes an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    /// A large one may come in parts.
+    Streamed,
+}
+
+/// Why an answer that was begun is not ended: its connection has to be cut.
+#[derive(Debug, thiserror::Error)]
+#[error("an answer broke while it was sent")]
+pub struct Cut(#[source] Option<CallError>);
+
+/// Gives out an answer that is still coming, where its client can have it as it comes; waits for all
+/// of it where not. Whoever counts and watches the call is told its end.
+pub(crate) async fn begin(
+    delivered: Result<Delivery, CallError>,
+    (kind, words): (Kind, Words),
+    counted: CallTimer,
+    span: Option<Box<dyn Span>>,
+    hub: &Arc<Hub>,
+) -> Result<StreamedAnswer, Result<Screened, CallError>> {
+    let told = move |ending: Ending| {
+        counted.end(ending);
+        if let Some(span) = span {
+            span.end(ending);
+        }
+    };
+    let result = match delivered {
+        Ok(Delivery::Whole(screened)) => Ok(screened),
+        // What is to be left out is looked for in all of it.
+        Ok(Delivery::Flowing(mut flowing))
+            if words == Words::Modern || !flowing.shape().odd_structure =>
+        {
+            // For as long as it comes, its server is not closed as one that nobody uses.
+            let hub = Arc::clone(hub);
+            flowing.watched(move |ending| {
+                told(ending);
+                drop(hub);
+            });
+            let (head, delivered) = (None, None);
+            return Ok(StreamedAnswer { head, flowing, kind, words, is_closed: false, delivered });
+        }
+        Ok(delivery) => Box::pin(delivery.whole()).await,
+        Err(error) => Err(error),
+    };
+    told(match &result {
+        Ok(screened) if screened.is_error() => Ending::ToolError,
+        Ok(_) => Ending::Answered,
+        Err(error) => Ending::failed(error),
+    });
+    Err(result)
+}
+
+/// What modern clients expect of every result and this one does not have, as members.
+fn missing(shape: &Shape, kind: Kind) -> String {
+    let mut members = String::new();
+    if shape.result_type.is_none() {
+        members.push_str(r#""resultType":"complete""#);
+    }
+    if kind == Kind::Resource && !shape.has_ttl {
+        let comma = if members.is_empty() { "" } else { "," };
+        members.push_str(comma);
+        members.push_str(r#""ttlMs":0,"cacheScope":"private""#);
+    }
+    members
+}
+
+/// A result with what modern clients expect of every one; nothing that is there is touched.
+pub(crate) fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
+    let before = missing(shape, kind);
+    let bytes = result.bytes();
+    let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
+    let (Some(rest), false) = (rest, before.is_empty()) else {
+        return Payload::from(result.clone());
+    };
+    let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let comma = if is_empty { "" } else { "," };
+    let before = Bytes::from(format!("{{{before}{comma}"));
+    Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
+}
+
+// === impl StreamedAnswer ===
+
+impl StreamedAnswer {
+    /// Says what stands before the result, and whose it is.
+    pub(crate) fn begins(&mut self, head: Bytes, delivered: Option<InFlight>) {
+        (self.head, self.delivered) = (Some(head), delivered);
+    }
+
+    /// The next piece; `None` behind the last.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(Ok(head)));
+        }
+        if self.is_closed {
+            return Poll::Ready(None);
+        }
+        let is_taken_back = |one: &mut InFlight| one.until.poll_unpin(cx).is_ready();
+        if self.delivered.as_mut().is_some_and(is_taken_back) {
+            self.is_closed = true;
+            return Poll::Ready(Some(Err(Cut(None))));
+        }
+        let next = ready!(self.flowing.poll_next(cx));
+        Poll::Ready(Some(match next {
+            Ok(Some(piece)) => Ok(piece),
+            Ok(None) => {
+                self.is_closed = true;
+                Ok(self.tail())
+            }
+            Err(error) => {
+                tracing::debug!(%error, "an answer is cut");
+                self.is_closed = true;
+                Err(Cut(Some(error)))
+            }
+        }))
+    }
+
+    /// All of it in one piece; or the answer that is given instead.
+    pub(crate) async fn whole(mut self) -> Result<Bytes, Result<Payload, Fault>> {
+        let mut text = BytesMut::new();
+        while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
+            text.extend_from_slice(&piece.map_err(|cut| self.instead(&cut))?);
+        }
+        Ok(text.freeze())
+    }
+
+    /// What is answered in the place of a result that broke, where nothing of it is out.
+    fn instead(&self, cut: &Cut) -> Result<Payload, Fault> {
+        let result = cut.0.as_ref().filter(|_| self.kind == Kind::Tool).and_then(tool_error);
+        match (result, self.words) {
+            (Some(result), Words::Modern) => Ok(modern(&result, &Shape::default(), self.kind)),
+            (Some(result), Words::Legacy) => Ok(Payload::from(result)),
+            (None, _) => {
+                let why = cut.0.as_ref().map_or_else(|| cut.to_string(), ToString::to_string);
+                Err(Fault::new(INTERNAL, why))
+            }
+        }
+    }
+
+    /// What closes the result and the message. It is large, so that members stand before it.
+    fn tail(&self) -> Bytes {
+        let members = match self.words {
+            Words::Legacy => String::new(),
+            Words::Modern => missing(&self.flowing.shape(), self.kind),
+        };
+        let comma = if members.is_empty() { "" } else { "," };
+        format!("{comma}{members}}}}}").into()
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    pub(crate) fn new(client: Arc<Client>, id: &RequestId) -> Self {
+        let until = tokio::spawn(pending());
+        client.continues(id, until.abort_handle());
+        Self { client, id: id.clone(), until }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.until.abort();
+        self.client.finished(&self.id);
+    }
+}
+
+// === impl Done ===
+
+impl From<Payload> for Done {
+    fn from(payload: Payload) -> Self {
+        Self::Payload(payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
+        let Payload { before, body, after } =
+            modern(&Json::parse(text.to_owned()).unwrap(), shape, kind);
+        let Text::Bytes(body) = body else { panic!("a result is no page") };
+        String::from_utf8([before, body, after].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_legacy_result_gets_what_modern_clients_expect_and_keeps_its_bytes() {
+        let none = Shape::default();
+        let cases = [
+            (
+                r#"{ "content":[1.00]}"#,
+                Kind::Tool,
+                r#"{"resultType":"complete", "content":[1.00]}"#,
+            ),
+            ("{}", Kind::Tool, r#"{"resultType":"complete"}"#),
+            ("{ }", Kind::Prompt, r#"{"resultType":"complete" }"#),
+            (
+                r#"{"contents":[]}"#,
+                Kind::Resource,
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
+            ),
+            ("[1]", Kind::Tool, "[1]"),
+        ];
+        for (before, kind, after) in cases {
+            assert_eq!(delivered(before, &none, kind), after);
+        }
+    }
+
+    #[test]
+    fn a_modern_result_is_left_as_it_is() {
+        let shape = Shape { result_type: Some("complete".to_owned()), ..Shape::default() };
+        let text = r#"{"resultType":"complete","content":[]}"#;
+        assert_eq!(delivered(text, &shape, Kind::Tool), text);
+    }
+}

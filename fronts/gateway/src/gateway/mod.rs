@@ -1,0 +1,380 @@
+//! Takes requests and hands each to its method.
+
+pub(crate) mod renew;
+pub(crate) mod shutdown;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use capstan_hub::ports::{Listener, Listing};
+use capstan_hub::trace::Tracer;
+use capstan_hub::{Hub, Session};
+use capstan_model::{Caller, Kind, ServerName};
+use capstan_wire::protocol::META_LEVEL;
+use capstan_wire::{Json, RequestId, object};
+use tokio::sync::watch;
+
+use crate::client::conversations::Conversations;
+use crate::client::{Client, Level, Party, View};
+use crate::exchange::Exchange;
+use crate::exchange::answer::Payload;
+use crate::exchange::streamed_answer::Form;
+use crate::fairness::client_names::ClientNames;
+use crate::gateway::shutdown::StopSignal;
+use crate::methods::call;
+use crate::methods::completion::Wanted;
+use crate::methods::lists::Lists;
+use crate::methods::lists::changes::Changes;
+use crate::methods::subscriptions::Subscribers;
+use crate::methods::subscriptions::resource_watch::ResourceWatches;
+use crate::methods::tasks::task_table::Tasks;
+use crate::metrics::server_health;
+use crate::metrics::{Metrics, Readings};
+use crate::protocol::fault::{Fault, INTERNAL, SHUTTING_DOWN};
+use crate::protocol::messages::cancelled;
+use crate::questions::operator::CallContext;
+use crate::questions::parked_calls::ParkedCalls;
+use crate::questions::sealed_state::{NoRandomness, Sealer};
+
+/// How often what has waited for too long is looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// No state that a client carries is good for longer.
+const MAX_STATE_AGE: Duration = Duration::from_hours(24);
+
+/// All servers behind one endpoint.
+pub struct Gateway {
+    /// What stands behind it now. Whoever asks for something asks once, and keeps what they got
+    /// until they are done.
+    hub: RwLock<Arc<Hub>>,
+    pub(crate) sealer: Sealer,
+    pub(crate) park: ParkedCalls,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) lists: Lists,
+    pub(crate) audience: Subscribers,
+    pub(crate) watching: ResourceWatches,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) metrics: Metrics,
+    /// Who watches calls, if anybody does.
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    /// Is told when no new requests are taken any more.
+    pub(crate) stopped: watch::Receiver<bool>,
+    pub(crate) stop: watch::Sender<bool>,
+    /// Wakes up the calls that are given up at the end.
+    pub(crate) over: StopSignal,
+    /// Whether nobody is let in but from this machine.
+    pub(crate) own: AtomicBool,
+    conversations: Conversations,
+    pub(crate) names: ClientNames,
+    /// States that clients carry: the number of the next, and those that came back.
+    states: AtomicU64,
+    spent: Mutex<HashMap<u64, Duration>>,
+    /// The most that each server was asked to tell.
+    levels: Mutex<HashMap<ServerName, Level>>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// A gateway to the servers of a hub. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn new(hub: Arc<Hub>) -> Result<Arc<Self>, NoRandomness> {
+        Self::watched(hub, None)
+    }
+
+    /// The same, with somebody who watches its calls.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn watched(
+        hub: Arc<Hub>,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Result<Arc<Self>, NoRandomness> {
+        let sealer = Sealer::new()?;
+        let changes = Arc::<Changes>::default();
+        let (stop, stopped) = watch::channel(false);
+        let gateway = Arc::new(Self {
+            hub: RwLock::new(hub),
+            sealer,
+            park: ParkedCalls::default(),
+            tasks: Arc::default(),
+            lists: Lists::default(),
+            audience: Subscribers::default(),
+            watching: ResourceWatches::default(),
+            changes: Arc::clone(&changes),
+            metrics: Metrics::default(),
+            tracer,
+            stopped,
+            stop,
+            over: StopSignal::default(),
+            own: AtomicBool::new(false),
+            conversations: Conversations::default(),
+            names: ClientNames::default(),
+            states: AtomicU64::new(1),
+            spent: Mutex::default(),
+            levels: Mutex::default(),
+        });
+        let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
+        gateway.hub().listen(listener);
+        tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
+        tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
+        Ok(gateway)
+    }
+
+    /// A new conversation of a caller: what its quota counts for.
+    pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
+        Party::new(caller, Some(Arc::new(self.hub().session())), view)
+    }
+
+    /// A caller who comes without a conversation; it is found by what the client calls itself.
+    pub fn stateless(&self, caller: Arc<Caller>, view: View) -> Party {
+        Party::new(caller, None, view)
+    }
+
+    /// What the quota of a party counts for, and what answers are remembered for; `client` is the
+    /// name of its client.
+    pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
+        if let Some(session) = &party.session {
+            return Arc::clone(session);
+        }
+        let begin = || self.hub().session();
+        self.conversations.of(party, client, self.now(), begin)
+    }
+
+    /// Whether there is a server of that name.
+    pub fn knows(&self, server: &ServerName) -> bool {
+        self.hub().has(server)
+    }
+
+    /// Takes a request of any method but `initialize`.
+    pub fn request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        self.take(client, id, method, (params, Form::Whole))
+    }
+
+    /// The same, for somebody who takes a large answer while it comes.
+    pub fn request_streamed(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        self.take(client, id, method, (params, Form::Streamed))
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        (params, form): (Option<Json>, Form),
+    ) -> Exchange {
+        if *self.stopped.borrow() {
+            return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
+        }
+        if client.revision.is_modern() {
+            self.heed_level(client, params.as_ref());
+        }
+        match method {
+            "tools/call" => call::call(self, client, id, Kind::Tool, (params, form)),
+            "resources/read" => call::call(self, client, id, Kind::Resource, (params, form)),
+            "prompts/get" => call::call(self, client, id, Kind::Prompt, (params, form)),
+            "tools/list" => self.listed(client, id, Listing::Tools, params),
+            "prompts/list" => self.listed(client, id, Listing::Prompts, params),
+            "resources/list" => self.listed(client, id, Listing::Resources, params),
+            "resources/templates/list" => self.listed(client, id, Listing::Templates, params),
+            _ => self.rare(client, id, method, params),
+        }
+    }
+
+    /// Takes something that a client tells.
+    pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
+        if method == "notifications/cancelled"
+            && let Some(id) = params.and_then(cancelled)
+        {
+            client.cancel(&id);
+        }
+    }
+
+    /// Whether all is well enough to take requests.
+    pub fn is_ready(&self) -> bool {
+        !*self.stopped.borrow()
+    }
+
+    /// What there is to count, as text for Prometheus.
+    pub fn metrics(&self) -> String {
+        self.metrics_of(&|_| true)
+    }
+
+    /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
+    pub fn metrics_for(&self, caller: &Caller) -> String {
+        let hub = self.hub();
+        self.metrics_of(&|server| hub.policy().out_of_reach(caller, server).is_none())
+    }
+
+    fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
+        let hub = self.hub();
+        let readings = self.metrics.read((&hub, shows), self.sessions(), self.park.len());
+        self.metrics.text(&readings) + &server_health::text(&hub, shows)
+    }
+
+    /// The same as numbers, all but the durations of calls, which a tracer sees for itself.
+    pub fn readings(&self) -> Readings {
+        self.metrics.read((&self.hub(), &|_| true), self.sessions(), self.park.len())
+    }
+
+    /// What stands behind it now.
+    pub fn hub(&self) -> Arc<Hub> {
+        Arc::clone(&self.hub.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another hub in the place of the one before, and gives that one back.
+    pub(crate) fn put(&self, hub: Arc<Hub>) -> Arc<Hub> {
+        let mut place = self.hub.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut place, hub)
+    }
+
+    /// Forgets what these servers were asked to tell: they are others now.
+    pub(crate) fn forget_levels(&self, servers: &HashSet<ServerName>) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.retain(|server, _| !servers.contains(server));
+    }
+
+    fn listed(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        listing: Listing,
+        params: Option<Json>,
+    ) -> Exchange {
+        let list = Arc::clone(self).list(Arc::clone(client), listing, params);
+        Exchange::silent(id, client, list)
+    }
+
+    fn rare(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+    ) -> Exchange {
+        let (gateway, other) = (Arc::clone(self), Arc::clone(client));
+        let plain = |result: Result<Json, Fault>| result.map(Payload::from);
+        let modern = client.revision.is_modern();
+        let legacy = !modern;
+        match method {
+            "ping" if legacy => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
+            "server/discover" => {
+                Exchange::silent(id, client, async move { plain(gateway.discover(other).await) })
+            }
+            "completion/complete" => {
+                Exchange::silent(
+                    id,
+                    client,
+                    async move { plain(gateway.complete(other, params).await) },
+                )
+            }
+            "logging/setLevel" if legacy => {
+                Exchange::ready(id, plain(self.set_level(client, params.as_ref())))
+            }
+            "resources/subscribe" if legacy => Exchange::silent(id, client, async move {
+                plain(gateway.subscribe(other, params, Wanted::Yes).await)
+            }),
+            "resources/unsubscribe" if legacy => Exchange::silent(id, client, async move {
+                plain(gateway.subscribe(other, params, Wanted::No).await)
+            }),
+            "subscriptions/listen" if modern => self.listen(client, id, params),
+            other => {
+                let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
+                about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
+            }
+        }
+    }
+
+    /// A modern client says with each request what it wants to hear of.
+    fn heed_level(self: &Arc<Self>, client: &Arc<Client>, params: Option<&Json>) {
+        let meta = params.and_then(|params| object::get(params, "_meta"));
+        let word = meta.and_then(|meta| object::get_string(&meta, META_LEVEL));
+        if let Some(level) = word.as_deref().and_then(Level::parse) {
+            self.want_level(client, level);
+        }
+    }
+
+    /// Whether a server was not yet asked to tell that much; then it counts as asked.
+    pub(crate) fn is_more(&self, server: &ServerName, level: Level) -> bool {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        match levels.get(server) {
+            Some(asked) if *asked <= level => false,
+            _ => {
+                levels.insert(server.clone(), level);
+                true
+            }
+        }
+    }
+
+    /// The servers that are shown.
+    pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
+        match view {
+            View::All => self.hub().servers().cloned().collect(),
+            View::One(server) => vec![server.clone()],
+        }
+    }
+
+    /// A number that no other state has.
+    pub(crate) fn number_state(&self) -> u64 {
+        self.states.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes that a state came back; whether it is the first time.
+    pub(crate) fn spend(&self, number: u64) -> bool {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.insert(number, self.now()).is_none()
+    }
+
+    /// What a request has around it.
+    pub(crate) fn call_context(&self) -> CallContext {
+        let hub = self.hub();
+        let (patience, servers) = (hub.limits().question_wait, hub.servers().len());
+        let own = self.own.load(Ordering::Relaxed);
+        CallContext { patience, own, servers, tasks: Arc::clone(&self.tasks) }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.hub().clock().monotonic()
+    }
+
+    async fn sweep(gateway: Weak<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP).await;
+            let Some(gateway) = gateway.upgrade() else { return };
+            gateway.park.sweep(gateway.now());
+            gateway.conversations.sweep(gateway.now());
+            gateway.names.sweep(gateway.now());
+            gateway.tasks.sweep(gateway.now());
+            gateway.audience.sweep();
+            for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
+                gateway.look(view, listing);
+            }
+            let now = gateway.now();
+            let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
+            // By then the state itself is no longer good.
+            spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.changes.close();
+    }
+}

@@ -1,0 +1,357 @@
+//! Calls: a tool, a resource or a prompt, down the road and back in the client's revision.
+
+use std::sync::Arc;
+
+use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
+use capstan_hub::{Call, Hub, Part, Screened, Shape};
+use capstan_model::{CallError, ItemId, Kind, Target};
+use capstan_wire::protocol::META_LEVEL;
+use capstan_wire::{Json, RequestId, compose, object};
+
+use crate::client::identity::caller_in;
+use crate::client::{Client, View};
+use crate::exchange::answer::Payload;
+use crate::exchange::event_channel::channel;
+use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer, Words, modern};
+use crate::exchange::{Exchange, Task};
+use crate::gateway::Gateway;
+use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
+use crate::protocol::revision::Revision;
+use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
+use crate::questions::operator::ClientOperator;
+use crate::questions::parked_calls::ParkedCall;
+use crate::questions::sealed_state::{BadState, State, digest};
+
+/// One call on its way.
+struct CallTask {
+    gateway: Arc<Gateway>,
+    client: Arc<Client>,
+    kind: Kind,
+    /// The item as the client calls it.
+    name: String,
+    params: Json,
+    /// What the client says beside them.
+    meta: Option<Json>,
+    part: Part,
+    /// For modern clients, a digest of the call.
+    call: Option<String>,
+    /// What a client of 2025-11-25 says that wants a task.
+    task: Option<Json>,
+    form: Form,
+}
+
+/// Takes a call.
+pub(crate) fn call(
+    gateway: &Arc<Gateway>,
+    client: &Arc<Client>,
+    id: RequestId,
+    kind: Kind,
+    (params, form): (Option<Json>, Form),
+) -> Exchange {
+    let mut params = params.unwrap_or_else(Json::empty_object);
+    let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];
+    let [name, meta, state, responses, mut task] = object::peek(&params, keys);
+    if task.is_some() && client.revision != Revision::V2025_11_25 {
+        // It means nothing in the words of this client, and must not mean anything to a server.
+        task = None;
+        params = object::without_member(&params, "task").unwrap_or(params);
+    }
+    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
+        let message = format!("`{}` must be a string", kind.name_key());
+        return Exchange::fault(id, Fault::invalid(message));
+    };
+    let modern = client.revision.is_modern();
+    let place = match &client.view {
+        View::All => "",
+        View::One(server) => server.as_str(),
+    };
+    let call = modern.then(|| digest(place, kind.method(), &params));
+    let mut way = CallTask {
+        gateway: Arc::clone(gateway),
+        client: Arc::clone(client),
+        kind,
+        name,
+        params,
+        meta,
+        part: Part::First,
+        call,
+        // What may become a task is looked at as a whole.
+        form: if task.is_some() { Form::Whole } else { form },
+        task,
+    };
+    match (way.call.clone(), state) {
+        (Some(call), Some(state)) => {
+            let subject = &client.caller.subject;
+            match gateway.sealer.open(&state, subject, &call, gateway.now()) {
+                Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
+                Ok(State::Elsewhere { state, approved, number }) => {
+                    // Sent once more it is a call of its own: it is counted, and asked about.
+                    if gateway.spend(number) {
+                        way.part = Part::Later { approved };
+                    }
+                    match way.with_state(state) {
+                        Ok(()) => way.start(id),
+                        Err(fault) => Exchange::fault(id, fault),
+                    }
+                }
+                Err(bad @ BadState) => Exchange::fault(id, Fault::invalid(bad.to_string())),
+            }
+        }
+        _ => way.start(id),
+    }
+}
+
+// === impl CallTask ===
+
+impl CallTask {
+    /// Goes on with a call that waits.
+    fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
+        let Some(mut parked) = self.gateway.park.take(number) else {
+            return Exchange::fault(id, Fault::invalid(BadState.to_string()));
+        };
+        // First, because an answer lets the call continue on any thread.
+        parked.operator.hear(self.meta.as_ref());
+        parked.answer(responses);
+        let continuation = self.continuation(&parked.operator);
+        if !parked.questions.is_empty() {
+            let again = continuation.map(|with| with.park(parked).map(Payload::from));
+            return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
+        }
+        let ParkedCall { events, task, .. } = parked;
+        Exchange::running(id, &self.client, events, || task).continued_by(continuation)
+    }
+
+    fn continuation(&self, operator: &Arc<ClientOperator>) -> Option<Continuation> {
+        let call = self.call.clone()?;
+        Some(Continuation {
+            operator: Arc::clone(operator),
+            gateway: Arc::clone(&self.gateway),
+            subject: self.client.caller.subject.clone(),
+            peer: self.client.peer,
+            call,
+        })
+    }
+
+    /// Puts the server's own state in the place of ours.
+    fn with_state(&mut self, state: Option<Json>) -> Result<(), Fault> {
+        let params = match state {
+            Some(state) => object::with_member(&self.params, "requestState", &state),
+            None => object::without_member(&self.params, "requestState"),
+        };
+        self.params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
+        Ok(())
+    }
+
+    fn start(self, id: RequestId) -> Exchange {
+        let (events, receiver) = channel();
+        let context = self.gateway.call_context();
+        let client = Arc::clone(&self.client);
+        let operator = ClientOperator::new(client, self.meta.as_ref(), events, context);
+        let operator = operator.taking(self.form);
+        operator.goes_on(self.part);
+        if self.task.is_some() {
+            operator.wants_task();
+        }
+        let operator = Arc::new(operator);
+        let (client, continuation) = (Arc::clone(&self.client), self.continuation(&operator));
+        // Boxed, because a task's future is moved when it is spawned and when it is done.
+        let start = || Task::new(Box::pin(self.run(operator)));
+        Exchange::running(id, &client, receiver, start).continued_by(continuation)
+    }
+
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    fn run(
+        mut self,
+        operator: Arc<ClientOperator>,
+    ) -> impl Future<Output = Result<Done, Fault>> + Send {
+        async move {
+            let mut params = self.params_for_server();
+            // The road puts another name into large params; nobody needs both, nor a part of them.
+            self.params = Json::empty_object();
+            let span = self.span(&params);
+            if let Some(context) = span.as_ref().and_then(|span| span.context()) {
+                params = context.put(&params);
+            }
+            let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
+            let call = Call { caller, target: self.target(), params, part: self.part };
+            let walked = tokio::select! {
+                biased;
+                walked = self.walk(call, span, &operator) => walked,
+                () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
+            };
+            match walked {
+                Ok(coming) => Ok(Done::Streamed(Box::new(coming))),
+                Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
+                Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
+            }
+        }
+    }
+
+    /// Takes a call down the road; an answer that has come as a whole is no error.
+    async fn walk(
+        &self,
+        call: Call,
+        mut span: Option<Box<dyn Span>>,
+        operator: &Arc<ClientOperator>,
+    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
+        let hub = self.gateway.hub();
+        if self.client.view == View::All && self.kind == Kind::Resource {
+            // Rarer than calls of tools, which need not carry it along.
+            return Box::pin(self.search(&hub, call, span, operator)).await;
+        }
+        found(&hub, &call, span.as_mut());
+        let counted = self.gateway.metrics.begin();
+        let person = Arc::<ClientOperator>::clone(operator);
+        let delivered = hub.deliver(&self.client.session, call, person).await;
+        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, &hub).await
+    }
+
+    /// The same for an item whose name does not say whose it is.
+    async fn search(
+        &self,
+        hub: &Arc<Hub>,
+        mut call: Call,
+        mut span: Option<Box<dyn Span>>,
+        operator: &Arc<ClientOperator>,
+    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
+        // Written down from the first look for it: who tries what is not there leaves a trace too.
+        let attempt = hub.begin_search(&call);
+        let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {
+            let (kind, name) = (self.kind, self.name.clone());
+            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
+            if let Some(span) = span {
+                span.end(Ending::failed(&unknown));
+            }
+            drop(attempt.end(Err(unknown.clone())).await);
+            return Err(Err(unknown));
+        };
+        call.target = Target::exact(self.kind, ItemId { server, item });
+        found(hub, &call, span.as_mut());
+        let counted = self.gateway.metrics.begin();
+        let person = Arc::<ClientOperator>::clone(operator);
+        let delivered = attempt.deliver(&self.client.session, call, person).await;
+        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, hub).await
+    }
+
+    /// Whose words the result is told in.
+    fn words(&self) -> Words {
+        if self.call.is_some() { Words::Modern } else { Words::Legacy }
+    }
+
+    /// Somebody may be watching.
+    fn span(&self, params: &Json) -> Option<Box<dyn Span>> {
+        let tracer = self.gateway.tracer.as_deref()?;
+        Some(tracer.begin(Step {
+            side: Side::Asked,
+            kind: self.kind,
+            item: &self.name,
+            server: None,
+            caller: Some(&self.client.caller),
+            protocol: Some(self.client.revision.as_str()),
+            context: TraceContext::of(params).as_ref(),
+        }))
+    }
+
+    /// What the hub is to look for.
+    fn target(&self) -> Target {
+        match &self.client.view {
+            View::All => Target::spelled(self.kind, self.name.clone()),
+            View::One(server) => {
+                Target::exact(self.kind, ItemId { server: server.clone(), item: self.name.clone() })
+            }
+        }
+    }
+
+    /// A legacy client says once what it wants to hear of; modern servers are told each time.
+    fn params_for_server(&self) -> Json {
+        let (false, Some(level)) = (self.client.revision.is_modern(), self.client.level()) else {
+            return self.params.clone();
+        };
+        let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
+        let with_level = object::with_member(&meta, META_LEVEL, &compose::string(level.as_str()));
+        let params = with_level.and_then(|meta| object::with_member(&self.params, "_meta", &meta));
+        params.unwrap_or_else(|_| self.params.clone())
+    }
+
+    /// The result, in the client's revision.
+    fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Result<Payload, Fault> {
+        let (result, shape) = (screened.result(), screened.shape());
+        let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;
+        if let Some(task) = task {
+            operator.became(&task);
+            return Ok(Payload::from(task));
+        }
+        Ok(match &self.call {
+            None if shape.odd_structure => {
+                // A client before 2026-07-28 takes nothing but an object there; the text is left.
+                let plain = object::without_member(result, "structuredContent");
+                Payload::from(plain.unwrap_or_else(|_| result.clone()))
+            }
+            None => Payload::from(result.clone()),
+            Some(call) if shape.result_type.as_deref() == Some(INPUT_REQUIRED) => {
+                let theirs = object::get(result, "requestState");
+                let state = self.gateway.seal(
+                    &self.client.caller.subject,
+                    call,
+                    self.gateway.elsewhere(theirs, operator.approved().into()),
+                );
+                let signed = operator.signed_requests(screened.server(), result);
+                let result = object::with_member(&signed, "requestState", &state);
+                Payload::from(result.unwrap_or(signed))
+            }
+            Some(_) => modern(result, shape, self.kind),
+        })
+    }
+
+    fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
+        if let (
+            CallError::Server { code: URL_REQUIRED, whole: Some(whole), server, .. },
+            Some(call),
+        ) = (error, &self.call)
+            && operator.can_visit()
+            && self.gateway.hub().may_ask(server)
+            && let Some(result) = self.visits(whole, call, operator)
+        {
+            return Ok(Payload::from(operator.signed_requests(server, &result)));
+        }
+        if self.kind == Kind::Tool
+            && let Some(result) = tool_error(error)
+        {
+            return Ok(match &self.call {
+                Some(_) => modern(&result, &Shape::default(), self.kind),
+                None => Payload::from(result),
+            });
+        }
+        Err(Fault::of_call(error, self.kind, &self.name, self.client.revision))
+    }
+
+    /// What 2025-11-25 has an error for, 2026-07-28 has a question for: pages to visit first.
+    fn visits(&self, whole: &str, call: &str, operator: &ClientOperator) -> Option<Json> {
+        let whole = Json::parse(whole.to_owned()).ok()?;
+        let pages = object::items(&object::at_path(&whole, "data.elicitations")?).ok()?;
+        let requests: Vec<(String, Json)> = pages
+            .iter()
+            .enumerate()
+            .map(|(at, page)| {
+                let params = object::without_member(page, "elicitationId");
+                let params = params.unwrap_or_else(|_| page.clone());
+                let method = compose::string("elicitation/create");
+                let request = compose::object(&[("method", &method), ("params", &params)]);
+                (format!("capstan-{}", at + 1), request)
+            })
+            .collect();
+        let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        let state = self.gateway.elsewhere(None, operator.approved().into());
+        let state = self.gateway.seal(&self.client.caller.subject, call, state);
+        Some(input_required(&compose::object(&requests), &state))
+    }
+}
+
+/// Tells who watches a call which server it is for.
+fn found(hub: &Hub, call: &Call, span: Option<&mut Box<dyn Span>>) {
+    if let Some(span) = span
+        && let Some(id) = hub.ids_of(&call.target).next()
+    {
+        span.found(&id.server);
+    }
+}

@@ -1,0 +1,214 @@
+//! Who we are: the answer to `initialize` and to `server/discover`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_hub::Session;
+use capstan_hub::catalog::{Ask, capped_instructions, merged_instructions};
+use capstan_hub::ports::{About, Listing};
+use capstan_model::{Caller, ServerName};
+use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
+use capstan_wire::{Json, RequestId, compose, object};
+
+use crate::client::identity::{client_name, named};
+use crate::client::{Client, Party, View};
+use crate::exchange::answer::Answer;
+use crate::fairness::client_names::ClientNetwork;
+use crate::fairness::fair_share::{Peer, name};
+use crate::gateway::Gateway;
+use crate::protocol::capabilities;
+use crate::protocol::fault::Fault;
+use crate::protocol::revision::Revision;
+
+/// How long who we are may depend on a server that has not said who it is.
+const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
+
+impl Gateway {
+    /// Takes `initialize` of a legacy client; no client when it is refused.
+    pub async fn initialize(
+        self: &Arc<Self>,
+        id: &RequestId,
+        params: Option<&Json>,
+        party: Party,
+    ) -> (Answer, Option<Arc<Client>>) {
+        let empty = Json::empty_object();
+        let params = params.unwrap_or(&empty);
+        let [version, capabilities, info] =
+            object::peek(params, ["protocolVersion", "capabilities", "clientInfo"]);
+        let Some(version) = version.and_then(|version| version.read::<String>().ok()) else {
+            let fault = Fault::invalid("`protocolVersion` must be a string");
+            return (Answer::fault(Some(id), &fault), None);
+        };
+        // What we do not know gets the newest that we do; the client decides whether to go on.
+        let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
+        let revision = known.unwrap_or(Revision::LATEST_LEGACY);
+        let capabilities = capabilities.unwrap_or_else(Json::empty_object);
+        let (party, session) = self.known(party, info.as_ref());
+        let client = Arc::new(Client::new(revision, capabilities, party, session));
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
+        let (version, server) = (compose::string(revision.as_str()), server_info());
+        let mut members = vec![
+            ("protocolVersion", &version),
+            ("capabilities", &capabilities),
+            ("serverInfo", &server),
+        ];
+        members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+        // Only now: whoever is gone by then was never here.
+        self.greet(&client);
+        (Answer::result(id, &compose::object(&members)), Some(client))
+    }
+
+    /// Whose share something of a caller counts for whose client says this of itself.
+    pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
+        let party = self.counted(named(self.stateless(Arc::clone(caller), View::All), info));
+        Peer::counted(&party.caller, party.counted)
+    }
+
+    /// The party with what the client calls itself, and what its quota counts for.
+    fn known(&self, party: Party, info: Option<&Json>) -> (Party, Arc<Session>) {
+        let party = self.counted(named(party, info));
+        let session = self.session_of(&party, client_name(info));
+        (party, session)
+    }
+
+    /// The party, and whether its name counts.
+    fn counted(&self, party: Party) -> Party {
+        let Some(from) = party.caller.from else { return party };
+        let counted = self.names.count(ClientNetwork::of(from), name(&party.caller), self.now());
+        Party { counted, ..party }
+    }
+
+    /// Whether params are those of a modern request.
+    pub fn is_modern(params: Option<&Json>) -> bool {
+        let meta = params.and_then(|params| object::get(params, "_meta"));
+        meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
+    }
+
+    /// A modern client, for the length of one request.
+    ///
+    /// # Errors
+    /// The answer, when the request does not say enough about its client.
+    pub fn modern(
+        &self,
+        id: &RequestId,
+        params: Option<&Json>,
+        party: Party,
+    ) -> Result<Arc<Client>, Answer> {
+        self.read_modern(params, party).map_err(|fault| Answer::fault(Some(id), &fault))
+    }
+
+    /// The answer to `server/discover`.
+    pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
+        let Greeting { capabilities, instructions } = self.greeting(&client).await;
+        let versions = versions();
+        let (kind, ttl, scope) =
+            (compose::string("complete"), compose::number(0), compose::string("private"));
+        let meta = server_meta();
+        let mut members = vec![
+            ("resultType", &kind),
+            ("supportedVersions", &versions),
+            ("capabilities", &capabilities),
+            ("ttlMs", &ttl),
+            ("cacheScope", &scope),
+            ("_meta", &meta),
+        ];
+        members.extend(instructions.as_ref().map(|text| ("instructions", text)));
+        Ok(compose::object(&members))
+    }
+
+    /// What is said of the servers that are shown, as far as they are known.
+    async fn greeting(&self, client: &Client) -> Greeting {
+        let revision = client.revision;
+        match &client.view {
+            View::One(server) => {
+                let about = self.about(server).await;
+                let text = about.as_ref().and_then(|about| about.instructions.as_deref());
+                let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
+                Greeting {
+                    capabilities: capabilities::of_server(revision, about.as_ref()),
+                    instructions: text.map(|text| compose::string(&text)),
+                }
+            }
+            View::All => {
+                // Who has answered by then has said who it is.
+                let hub = self.hub();
+                let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
+                let reached =
+                    |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
+                let known = |name| Some((name, hub.about(name)?));
+                let abouts: Vec<(&ServerName, Arc<About>)> =
+                    gathered.lists.keys().filter(reached).filter_map(known).collect();
+                let texts = abouts.iter().filter_map(|(name, about)| {
+                    about.instructions.as_deref().map(|text| (*name, text))
+                });
+                let merged = merged_instructions(texts);
+                Greeting {
+                    capabilities: capabilities::of_servers(
+                        revision,
+                        abouts.iter().map(|(_, about)| about),
+                    ),
+                    instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
+                }
+            }
+        }
+    }
+
+    fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
+        let (revision, capabilities, info) = read_modern(params)?;
+        let (party, session) = self.known(party, info.as_ref());
+        Ok(Arc::new(Client::new(revision, capabilities, party, session)))
+    }
+
+    async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
+        tokio::time::timeout(WAIT_FOR_ONE, self.hub().introduce(server)).await.ok()?.ok()
+    }
+}
+
+struct Greeting {
+    capabilities: Json,
+    instructions: Option<Json>,
+}
+
+/// Our own name and version.
+pub(crate) fn server_info() -> Json {
+    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
+    compose::object(&[("name", &name), ("version", &version)])
+}
+
+/// The revisions that are spoken here; those before 2026-07-28 begin with `initialize`.
+fn versions() -> Json {
+    let versions = Revision::ALL.map(|revision| compose::string(revision.as_str()));
+    compose::array(&versions)
+}
+
+/// The `_meta` of our own results to modern clients.
+pub(crate) fn server_meta() -> Json {
+    compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
+}
+
+/// The revision, what the client can do, and who it says it is.
+fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), Fault> {
+    let meta = params.and_then(|params| object::get(params, "_meta"));
+    let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
+    let [version, capabilities, info] =
+        object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
+    let version: String = version
+        .and_then(|version| version.read().ok())
+        .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_VERSION}`")))?;
+    let capabilities = capabilities
+        .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
+        .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
+    let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
+    let Some(revision) = revision else {
+        let data = compose::object(&[
+            ("supported", &versions()),
+            ("requested", &compose::string(&version)),
+        ]);
+        let message = format!(
+            "protocol version `{version}` is not spoken in this form; those before 2026-07-28 \
+             begin with `initialize`"
+        );
+        return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
+    };
+    Ok((revision, capabilities, info))
+}

@@ -1,0 +1,233 @@
+//! One list as it is sent: its pages, what they were made of, and until when they hold.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use capstan_hub::Hub;
+use capstan_hub::catalog::Gathered;
+use capstan_hub::ports::{Item, Listing};
+use capstan_model::ServerName;
+use capstan_policy::Policy;
+use capstan_wire::{Json, object};
+use jiff::Timestamp;
+
+use crate::methods::lists::page::Page;
+use crate::protocol::revision::Revision;
+
+/// Largest page, in bytes. Many clients read only the first.
+const MAX_PAGE: usize = 8 * 1024 * 1024;
+
+/// One list, ready to be sent.
+pub(crate) struct ListSnapshot {
+    /// What it was made of. As long as that is the same, so is the list.
+    sources: Vec<(ServerName, Arc<[Item]>)>,
+    pages: Vec<Arc<Page>>,
+    /// The same for legacy clients, where they must not see all of it.
+    legacy: Option<Vec<Arc<Page>>>,
+    /// For resources and templates: whose each one is, by the name it is shown under.
+    pub(crate) owners: HashMap<String, (ServerName, String)>,
+    /// When a rule ceases to count, and others may be shown.
+    until: Option<Timestamp>,
+    /// Which definitions were approved when it was made.
+    pins: u64,
+    /// The rules that it was made under; every hub has its own.
+    rules: Arc<Policy>,
+}
+
+/// What a list is made of.
+pub(crate) struct Made {
+    pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
+    pub(crate) pages: Pages,
+    pub(crate) owners: HashMap<String, (ServerName, String)>,
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) pins: u64,
+}
+
+/// Pages as they grow.
+pub(crate) struct Pages {
+    listing: Listing,
+    all: Book,
+    /// From the first item on that legacy clients must see otherwise.
+    legacy: Option<Book>,
+}
+
+#[derive(Clone, Default)]
+struct Book {
+    done: Vec<Arc<Page>>,
+    current: Page,
+}
+
+// === impl ListSnapshot ===
+
+impl ListSnapshot {
+    pub(crate) fn new(hub: &Hub, made: Made) -> Self {
+        let Made { sources, pages: Pages { all, legacy, .. }, owners, until, pins } = made;
+        let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
+        let rules = Arc::clone(hub.policy());
+        Self { sources, pages, legacy, owners, until, pins, rules }
+    }
+
+    /// The pages, as a client of this revision may see them.
+    pub(crate) fn pages(&self, revision: Revision) -> &[Arc<Page>] {
+        match &self.legacy {
+            Some(legacy) if !revision.is_modern() => legacy,
+            Some(_) | None => &self.pages,
+        }
+    }
+
+    /// Whether a client sees the same in both.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        self.pages == other.pages
+    }
+
+    /// What it was made of.
+    pub(crate) fn gathered(&self) -> Gathered {
+        Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        let (sources, pages, owners) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { sources, pages, legacy: None, owners, until: None, pins: 0, rules: Arc::default() }
+    }
+
+    /// Whether rules have ceased to count since it was made.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether it was made under the rules of this hub.
+    pub(crate) fn is_under(&self, hub: &Hub) -> bool {
+        Arc::ptr_eq(&self.rules, hub.policy())
+    }
+
+    /// Whether it is what a hub makes of these lists now.
+    pub(crate) fn is_of(&self, hub: &Hub, gathered: &Gathered) -> bool {
+        let same = self
+            .sources
+            .iter()
+            .zip(&gathered.lists)
+            .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
+        same && self.sources.len() == gathered.lists.len()
+            && self.is_under(hub)
+            && self.pins == hub.pins().version()
+            && !self.is_over(hub.clock().now())
+    }
+}
+
+// === impl Pages ===
+
+impl Pages {
+    pub(crate) fn of(listing: Listing) -> Self {
+        Self { listing, all: Book::default(), legacy: None }
+    }
+
+    /// Adds an item, under another name where it is shown by one.
+    pub(crate) fn push(&mut self, item: &Json, name: Option<&Arc<str>>) {
+        let plain = (self.listing == Listing::Tools).then(|| without_odd_output(item)).flatten();
+        if plain.is_some() && self.legacy.is_none() {
+            self.legacy = Some(self.all.clone());
+        }
+        let key = self.listing.name_key();
+        self.all.push(item, (key, name));
+        if let Some(legacy) = &mut self.legacy {
+            legacy.push(plain.as_ref().unwrap_or(item), (key, name));
+        }
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    fn push(&mut self, item: &Json, (key, name): (&str, Option<&Arc<str>>)) {
+        if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
+            self.close();
+        }
+        self.current.push(item.clone(), name.map(|name| (key, name)));
+    }
+
+    fn close(&mut self) {
+        self.done.push(Arc::new(mem::take(&mut self.current)));
+    }
+
+    fn finish(mut self) -> Vec<Arc<Page>> {
+        if !self.current.is_empty() || self.done.is_empty() {
+            self.close();
+        }
+        self.done
+    }
+}
+
+/// A tool without the schema of what it gives back, where that is no object: up to 2025-11-25
+/// nothing else is allowed there, and a client may refuse the whole list. `None` where nothing is
+/// wrong.
+fn without_odd_output(tool: &Json) -> Option<Json> {
+    // Most tools have none, and need no second look.
+    if !tool.as_str().contains("outputSchema") {
+        return None;
+    }
+    let schema = object::get(tool, "outputSchema")?;
+    let is_object = object::get_string(&schema, "type").as_deref() == Some("object");
+    if is_object { None } else { object::without_member(tool, "outputSchema").ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_wire::compose;
+
+    use super::*;
+
+    fn pages(items: &[Json]) -> ListSnapshot {
+        let mut pages = Pages::of(Listing::Tools);
+        for item in items {
+            pages.push(item, None);
+        }
+        let (pages, legacy) = (pages.all.finish(), pages.legacy.map(Book::finish));
+        ListSnapshot { pages, legacy, ..ListSnapshot::empty() }
+    }
+
+    fn texts(pages: &[Arc<Page>]) -> Vec<String> {
+        let text = |page: &Arc<Page>| {
+            let mut text = Vec::new();
+            page.write_into(&mut text);
+            String::from_utf8(text).unwrap()
+        };
+        pages.iter().map(text).collect()
+    }
+
+    #[test]
+    fn pages_are_filled_in_order_and_an_empty_list_is_one() {
+        assert_eq!(texts(&pages(&[]).pages), ["[]"]);
+        let large = compose::string(&"x".repeat(MAX_PAGE / 2));
+        let built = pages(&[large.clone(), large.clone(), large]);
+        assert_eq!(built.pages.len(), 3);
+        for page in texts(&built.pages) {
+            let items = object::items(&Json::parse(page).unwrap()).unwrap();
+            assert_eq!(items.len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_tool_gives_back_is_described_to_legacy_clients_only_if_it_is_an_object() {
+        let tool = |name: &str, schema: &str| {
+            Json::parse(format!(r#"{{"name":"{name}","outputSchema":{schema},"x":1.0}}"#)).unwrap()
+        };
+        let fine = [tool("a", r#"{"type":"object"}"#), tool("b", r#"{"type":"object","x":[]}"#)];
+        let built = pages(&fine);
+        assert!(built.legacy.is_none());
+        assert_eq!(built.pages(Revision::V2025_11_25), built.pages);
+        for odd in
+            [r#"{"type":"array"}"#, "{}", r#"{"anyOf":[]}"#, r#"{"type":["object"]}"#, "true"]
+        {
+            let [first, last] = fine.clone();
+            let built = pages(&[first.clone(), tool("o", odd), last.clone()]);
+            let all = format!("[{first},{},{last}]", tool("o", odd));
+            assert_eq!(texts(built.pages(Revision::V2026_07_28)), [all]);
+            let legacy = format!(r#"[{first},{{"name":"o","x":1.0}},{last}]"#);
+            for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
+                assert_eq!(texts(built.pages(revision)), [legacy.as_str()], "{odd}");
+            }
+        }
+    }
+}

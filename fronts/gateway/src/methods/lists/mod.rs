@@ -1,0 +1,350 @@
+//! What there is: the lists of all servers as one, made once and served until something changes.
+
+pub(crate) mod page;
+pub(crate) mod list_snapshot;
+pub(crate) mod visible_lists;
+pub(crate) mod changes;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience};
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
+use capstan_wire::{Json, compose, object};
+use jiff::Timestamp;
+
+use crate::client::{Client, View};
+use crate::exchange::answer::{Payload, Text};
+use crate::gateway::Gateway;
+use crate::methods::initialize::server_meta;
+use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
+use crate::methods::lists::visible_lists::{Change, VisibleLists};
+use crate::protocol::fault::Fault;
+
+/// How long a list waits after the latest answer of a server, and how long in all.
+const PATIENCE: Patience = Patience::Quiet {
+    least: Duration::from_millis(25),
+    after: Duration::from_millis(50),
+    most: Duration::from_secs(2),
+};
+
+/// What clash of two resources the second one is told apart by.
+const MAPPED: &str = "capstan://";
+
+/// The lists as they are served, by what is shown.
+#[derive(Default)]
+pub(crate) struct Lists {
+    built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
+    /// The same for callers whom access rules bind.
+    pub(crate) classes: VisibleLists,
+    /// Servers whose list somebody waits for in the background.
+    awaited: Mutex<HashSet<(ServerName, Listing)>>,
+}
+
+impl Gateway {
+    /// One page of a list.
+    pub(crate) async fn list(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        listing: Listing,
+        params: Option<Json>,
+    ) -> Result<Payload, Fault> {
+        let cursor = params.and_then(|params| object::get(&params, "cursor"));
+        let at = match cursor.filter(|cursor| cursor.as_bytes() != b"null") {
+            None => 0,
+            Some(cursor) => {
+                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is not ours"))?
+            }
+        };
+        let built = self.built_for(&client, listing).await?;
+        let pages = built.pages(client.revision);
+        let page = pages.get(at);
+        let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
+        let mut after = String::new();
+        if at + 1 < pages.len() {
+            after = format!(r#","nextCursor":"p{}""#, at + 1);
+        }
+        if client.revision.is_modern() {
+            let meta = server_meta();
+            after = format!(
+                r#"{after},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
+            );
+        }
+        after.push('}');
+        let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
+        Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
+    }
+
+    /// The list as it is now, for everybody whom access rules do not bind.
+    pub(crate) async fn built(
+        self: &Arc<Self>,
+        view: &View,
+        listing: Listing,
+    ) -> Result<Arc<ListSnapshot>, Fault> {
+        self.built_in(&self.hub(), view, listing).await
+    }
+
+    /// The same, of this hub.
+    pub(crate) async fn built_in(
+        self: &Arc<Self>,
+        hub: &Hub,
+        view: &View,
+        listing: Listing,
+    ) -> Result<Arc<ListSnapshot>, Fault> {
+        let gathered = match view {
+            View::All => self.gather_all(hub, listing, Ask::List).await,
+            View::One(server) => gather_one(hub, server, listing).await?,
+        };
+        let key = (view.clone(), listing);
+        let known = self.lists.built().get(&key).cloned();
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(hub, &gathered)) {
+            return Ok(Arc::clone(known));
+        }
+        let built = Arc::new(build(hub, view, listing, &gathered, &Caller::anonymous()));
+        let before = self.lists.built().insert(key, Arc::clone(&built));
+        if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
+            // By whoever sees it first, so that nobody can see it and keep it from the others.
+            self.tell_list(view, listing, &Change { before, after: Arc::clone(&built) });
+        }
+        Ok(built)
+    }
+
+    /// Starts all servers of which nothing is known, but those that wait for a client's list, and
+    /// reads what tools they have, so that the first who asks need not wait.
+    pub async fn warm_up(self: &Arc<Self>) {
+        self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
+    }
+
+    /// What all servers list that have answered in time.
+    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
+        let awaited = self.lists.awaited().clone();
+        let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
+        let how = |server: &ServerName| if is_awaited(server) { Ask::Nothing } else { ask };
+        hub.gather_from(listing, PATIENCE, &how).await
+    }
+
+    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
+        let gathered = self.gather(hub, listing, ask).await;
+        for server in &gathered.pending {
+            self.wait_for(hub, server, listing);
+        }
+        gathered
+    }
+
+    /// Waits for a server that is late, once, and tells everybody when it is there.
+    fn wait_for(self: &Arc<Self>, hub: &Hub, server: &ServerName, listing: Listing) {
+        let key = (server.clone(), listing);
+        if !self.lists.awaited().insert(key.clone()) {
+            return;
+        }
+        let gateway = Arc::clone(self);
+        let list = hub.list_in_background(server, listing);
+        tokio::spawn(async move {
+            let there = list.await.is_ok();
+            gateway.lists.awaited().remove(&key);
+            if there {
+                gateway.changes.note(&key.0, listing);
+            }
+        });
+    }
+
+    /// Whose resource an address is, and what its server calls it.
+    pub(crate) async fn locate(
+        self: &Arc<Self>,
+        client: &Client,
+        uri: &str,
+    ) -> Option<(ServerName, String)> {
+        if let View::One(server) = &client.view {
+            return Some((server.clone(), uri.to_owned()));
+        }
+        if let Some(found) = self.mapped(client, uri) {
+            return Some(found);
+        }
+        let resources = self.built_for(client, Listing::Resources).await.ok()?;
+        if let Some(owner) = resources.owners.get(uri) {
+            return Some(owner.clone());
+        }
+        let templates = self.built_for(client, Listing::Templates).await.ok()?;
+        if let Some(owner) = templates.owners.get(uri) {
+            return Some(owner.clone());
+        }
+        let fitting = templates.owners.iter().filter_map(|(shown, owner)| {
+            let (prefix, suffix) = ends_of(shown)?;
+            let fits = uri.len() > prefix.len() + suffix.len()
+                && uri.starts_with(prefix)
+                && uri.ends_with(suffix);
+            fits.then_some((prefix.len() + suffix.len(), owner))
+        });
+        let best = fitting.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+        if let Some((_, (server, _))) = best {
+            return Some((server.clone(), uri.to_owned()));
+        }
+        // Resources need not be listed. Where only one server has any, it is that one's.
+        let mut having: Vec<&ServerName> =
+            resources.owners.values().map(|(name, _)| name).collect();
+        having.extend(templates.owners.values().map(|(name, _)| name));
+        having.sort();
+        having.dedup();
+        match having.as_slice() {
+            [only] => Some(((*only).clone(), uri.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// The prompt that a name stands for.
+    pub(crate) async fn find_prompt(
+        self: &Arc<Self>,
+        client: &Client,
+        name: &str,
+    ) -> Option<(ServerName, String)> {
+        let target = match &client.view {
+            View::One(server) => Target::exact(
+                Kind::Prompt,
+                ItemId { server: server.clone(), item: name.to_owned() },
+            ),
+            View::All => Target::prompt(name),
+        };
+        let (id, _) = self.hub().find(&client.caller, target).await.ok()?;
+        Some((id.server, id.item))
+    }
+
+    fn mapped(&self, client: &Client, uri: &str) -> Option<(ServerName, String)> {
+        let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
+        let server: ServerName = server.parse().ok()?;
+        self.shows(&server, &client.caller).then(|| (server, own.to_owned()))
+    }
+}
+
+// === impl Lists ===
+
+impl Lists {
+    /// The lists that somebody has asked for and that no longer hold by themselves.
+    pub(crate) fn expired(&self, now: Timestamp) -> Vec<(View, Listing)> {
+        let built = self.built();
+        built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// A list as it was last served to whoever no access rule binds.
+    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<ListSnapshot>> {
+        self.built().get(&(view.clone(), listing)).cloned()
+    }
+
+    /// The lists that somebody has asked for.
+    pub(crate) fn known(&self) -> Vec<(View, Listing)> {
+        self.built().keys().cloned().collect()
+    }
+
+    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<ListSnapshot>>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody waits for these servers any more: they are others now.
+    pub(crate) fn forget_awaited(&self, servers: &HashSet<ServerName>) {
+        self.awaited().retain(|(server, _)| !servers.contains(server));
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, HashSet<(ServerName, Listing)>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
+    let mut gathered = Gathered::default();
+    if !hub.has(server) {
+        return Ok(gathered);
+    }
+    let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
+        let revision = crate::protocol::revision::Revision::LATEST_LEGACY;
+        Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
+    })?;
+    gathered.lists.insert(server.clone(), items);
+    Ok(gathered)
+}
+
+/// The list that `caller` sees of what was gathered.
+pub(crate) fn build(
+    hub: &Hub,
+    view: &View,
+    listing: Listing,
+    gathered: &Gathered,
+    caller: &Caller,
+) -> ListSnapshot {
+    // Before anything is looked at, so that a change meanwhile makes it anew.
+    let pins = hub.pins().version();
+    let sources: Vec<(ServerName, Arc<[Item]>)> =
+        gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
+    let mut pages = Pages::of(listing);
+    let mut owners = HashMap::new();
+    let kind = match listing {
+        Listing::Tools => Kind::Tool,
+        Listing::Prompts => Kind::Prompt,
+        Listing::Resources | Listing::Templates => Kind::Resource,
+    };
+    let names = &hub.catalog().names;
+    if kind != Kind::Resource {
+        for (server, items) in &gathered.lists {
+            names.learn(kind, Alphabet::Usual, server, items);
+        }
+    }
+    for (server, item) in hub.visible_items(gathered, kind, caller) {
+        let id = ItemId { server: server.clone(), item: item.name.clone() };
+        let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
+        let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
+        let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        let is_named = *view == View::All && kind != Kind::Resource;
+        let given = is_named.then(|| names.public(kind, Alphabet::Usual, &id)).flatten();
+        if let Some(given) = given {
+            pages.push(definition, Some(&given).filter(|given| given.as_ref() != own.as_str()));
+            continue;
+        }
+        let shown = match (view, kind) {
+            (View::All, Kind::Tool | Kind::Prompt) => id.to_string(),
+            (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
+                format!("{MAPPED}{server}/{}", item.name)
+            }
+            (View::All, Kind::Resource) | (View::One(_), _) => own.clone(),
+        };
+        if kind == Kind::Resource {
+            owners.insert(shown.clone(), (server.clone(), item.name.clone()));
+        }
+        if shown == *own {
+            pages.push(definition, None);
+        } else {
+            let name = compose::string(&shown);
+            let renamed = object::with_member(definition, listing.name_key(), &name);
+            pages.push(&renamed.unwrap_or_else(|_| definition.clone()), None);
+        }
+    }
+    let until = hub.rules_change_at();
+    ListSnapshot::new(hub, Made { sources, pages, owners, until, pins })
+}
+
+fn page_of(cursor: &Json) -> Option<usize> {
+    let text: String = cursor.read().ok()?;
+    text.strip_prefix('p')?.parse().ok()
+}
+
+/// What stands before the first and behind the last placeholder of a template.
+fn ends_of(template: &str) -> Option<(&str, &str)> {
+    let (prefix, rest) = template.split_once('{')?;
+    let (_, suffix) = rest.rsplit_once('}')?;
+    Some((prefix, suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_cursors_are_read() {
+        let page = |text: &str| page_of(&Json::parse(text.to_owned()).unwrap());
+        assert_eq!(page(r#""p3""#), Some(3));
+        for odd in [r#""3""#, r#""p-1""#, r#""p""#, "3", "{}"] {
+            assert_eq!(page(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Changes: heard from servers, gathered for a moment, and told to every client that is concerned.
+
+pub(crate) mod resource_watch;
+pub(crate) mod server_notifications;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use capstan_hub::Asks;
+use capstan_hub::ports::{Listener, Listing};
+use capstan_model::{Caller, ServerName};
+use capstan_wire::protocol::META_SUBSCRIPTION;
+use capstan_wire::{Json, RequestId, compose, object};
+use futures::FutureExt as _;
+use futures::future::pending;
+
+use crate::client::identity::caller_of;
+use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
+use crate::exchange::answer::Payload;
+use crate::exchange::event_channel::{EventSender, channel};
+use crate::exchange::{Exchange, Task};
+use crate::fairness::fair_share::FairShares;
+use crate::gateway::Gateway;
+use crate::methods::lists::visible_lists::Change;
+use crate::methods::tasks::needs_tasks;
+use crate::methods::tasks::task_status::Followed;
+use crate::protocol::fault::Fault;
+use crate::questions::operator::Event;
+
+/// Subscriptions of modern clients at the same time.
+const MAX_LISTENS: usize = 10_000;
+
+/// Those of one peer.
+const MAX_OWN: usize = 1000;
+
+/// Whom changes are told to.
+pub(crate) struct Subscribers {
+    /// Clients that are connected, by number.
+    clients: Mutex<HashMap<u64, Weak<Client>>>,
+    /// Subscriptions of modern clients, by number.
+    listens: Mutex<HashMap<u64, Arc<Listen>>>,
+    shares: Arc<FairShares>,
+}
+
+/// A subscription of a modern client.
+pub(crate) struct Listen {
+    view: View,
+    caller: Arc<Caller>,
+    /// The id of its request, which every message repeats.
+    id: Json,
+    lists: HashSet<&'static str>,
+    resources: HashMap<(ServerName, String), String>,
+    events: EventSender<Event>,
+}
+
+/// Who asks for a subscription, and by which request.
+struct Listening {
+    client: Arc<Client>,
+    caller: Arc<Caller>,
+    id: Json,
+}
+
+/// Ends a subscription when its request ends.
+struct Ends {
+    gateway: Arc<Gateway>,
+    number: u64,
+}
+
+impl Gateway {
+    /// Notes that a client is there.
+    pub(crate) fn greet(&self, client: &Arc<Client>) {
+        self.audience.clients().insert(client.number, Arc::downgrade(client));
+    }
+
+    /// The client is gone: its requests end, its subscriptions too.
+    pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
+        self.audience.clients().remove(&client.number);
+        self.tasks.leave(client.number);
+        client.cancel_all();
+        for (server, uri) in client.subscriptions() {
+            client.unsubscribe(&server, &uri);
+            self.stop_watching(&server, &uri);
+        }
+    }
+
+    /// `subscriptions/listen`: goes on for as long as the client wants.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RequestId,
+        params: Option<Json>,
+    ) -> Exchange {
+        let params = params.unwrap_or_else(Json::empty_object);
+        let Some(filter) = object::get(&params, "notifications") else {
+            return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
+        };
+        if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
+            return Exchange::fault(id, needs_tasks());
+        }
+        let (events, receiver) = channel();
+        let own_id = match &id {
+            RequestId::Number(number) => {
+                Json::from_value(number).unwrap_or_else(|_| Json::empty_object())
+            }
+            RequestId::Text(text) => compose::string(text),
+        };
+        let listener = Listening {
+            client: Arc::clone(client),
+            caller: caller_of(&client.caller, &params),
+            id: own_id,
+        };
+        let gateway = Arc::clone(self);
+        let task = async move { gateway.run_listen(listener, filter, events).await };
+        Exchange::running(id, client, receiver, || Task::new(task))
+    }
+
+    async fn run_listen(
+        self: Arc<Self>,
+        Listening { client, caller, id }: Listening,
+        filter: Json,
+        events: EventSender<Event>,
+    ) -> Result<Payload, Fault> {
+        let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
+        let lists: HashSet<&'static str> =
+            LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
+        let named = |key| object::get(&filter, key).and_then(|all| all.read::<Vec<String>>().ok());
+        let uris = named("resourceSubscriptions").unwrap_or_default();
+        // Taken first: what there is no place for asks nothing of any server.
+        let Some(_share) = self.audience.shares.take(client.peer) else {
+            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+        };
+        let (mut resources, mut watched) = (HashMap::new(), Vec::new());
+        // Of many, those that somebody would have to be asked about keep nobody waiting.
+        let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
+        for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
+            let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
+            let wanted = self.watch_for(&client, caller, &uri, by).await;
+            if let Ok((server, own, wanting)) = wanted {
+                watched.push(wanting);
+                resources.insert((server, own), uri);
+            }
+        }
+        let tasks = named("taskIds").unwrap_or_default();
+        let followed = self.follow(&client, tasks, &events).await;
+        let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
+        let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
+        // The first message says what was understood.
+        let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
+        if listen.events.send(Event::Message(first)).await.is_err() {
+            return Err(Fault::invalid("the client is gone"));
+        }
+        let number = self.audience.add(Arc::clone(&listen));
+        let _ends = Ends { gateway: Arc::clone(&self), number };
+        drop(watched);
+        let telling = match followed {
+            Some(followed) => self.tell_tasks(followed, &listen).boxed(),
+            None => pending().boxed(),
+        };
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            _ = telling => {}
+        }
+        Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
+    }
+
+    /// Tells everybody who sees a change that this list has one.
+    pub(crate) fn tell_list(&self, view: &View, listing: Listing, change: &Change) {
+        let known = RefCell::new(HashMap::new());
+        let sees = |other: &View, caller: &Caller| {
+            let mut known = known.borrow_mut();
+            other == view && self.sees_change((view, listing), change, caller, &mut known)
+        };
+        self.tell_those(&sees, listing);
+    }
+
+    /// Tells those of a view and a caller that are meant that a list has changed.
+    pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
+        let (key, method) = notification_of(listing);
+        let message = Bytes::from(compose::notification(method, None));
+        for client in self.audience.connected() {
+            if meant(&client.view, &client.caller) {
+                client.tell(message.clone());
+            }
+        }
+        for listen in self.audience.listening() {
+            if meant(&listen.view, &listen.caller) && listen.lists.contains(key) {
+                listen.tell(method, &Json::empty_object());
+            }
+        }
+    }
+
+    /// How many clients are connected.
+    pub(crate) fn sessions(&self) -> usize {
+        self.audience.clients().len()
+    }
+}
+
+impl Listener for Gateway {
+    fn list_changed(&self, server: &ServerName, listing: Listing) {
+        self.changes.note(server, listing);
+    }
+
+    fn resource_updated(&self, server: &ServerName, params: &Json) {
+        const METHOD: &str = "notifications/resources/updated";
+        let Some(uri) = object::get_string(params, "uri") else { return };
+        let params = untagged(params);
+        let named = |shown: &str| {
+            if shown == uri {
+                return params.clone();
+            }
+            let shown = compose::string(shown);
+            object::with_member(&params, "uri", &shown).unwrap_or_else(|_| params.clone())
+        };
+        // Rules may have changed since somebody subscribed.
+        let hub = self.hub();
+        let may = |caller: &Caller| hub.shows_resource(caller, server, &uri);
+        for client in self.audience.connected() {
+            if let Some(shown) = client.subscribed(server, &uri).filter(|_| may(&client.caller)) {
+                client.tell(compose::notification(METHOD, Some(&named(&shown))).into());
+            }
+        }
+        let key = (server.clone(), uri.clone());
+        for listen in self.audience.listening() {
+            if let Some(shown) = listen.resources.get(&key).filter(|_| may(&listen.caller)) {
+                listen.tell(METHOD, &named(shown));
+            }
+        }
+    }
+
+    fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        match (method, params) {
+            ("notifications/tasks/status", Some(params)) => {
+                self.tell_status(server, method, params);
+            }
+            ("notifications/elicitation/complete", _) => self.tell_visited(server, method, params),
+            ("notifications/message", Some(params)) => self.tell_log(server, method, params),
+            _ => {}
+        }
+    }
+}
+
+// === impl Subscribers ===
+
+impl Subscribers {
+    fn add(&self, listen: Arc<Listen>) -> u64 {
+        let mut listens = self.listens();
+        let number = listens.keys().max().map_or(1, |last| last + 1);
+        listens.insert(number, listen);
+        drop(listens);
+        number
+    }
+
+    /// Forgets clients that went away without a word.
+    pub(crate) fn sweep(&self) {
+        self.clients().retain(|_, client| client.strong_count() > 0);
+    }
+
+    /// Whether anybody wants to hear of a resource.
+    pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
+        let (server, uri) = resource;
+        self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
+            || self.listens().values().any(|listen| listen.resources.contains_key(resource))
+    }
+
+    /// Who is told of changes, and what each is shown.
+    pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
+        let clients = self.connected();
+        let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        let listens = self.listening();
+        let listens = listens.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        clients.chain(listens).collect()
+    }
+
+    /// The resources that somebody wants to hear of, with those who do.
+    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
+        let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
+        for client in self.connected() {
+            for one in client.subscriptions() {
+                wanted.entry(one).or_default().push(Arc::clone(&client.caller));
+            }
+        }
+        for listen in self.listening() {
+            for one in listen.resources.keys().cloned() {
+                wanted.entry(one).or_default().push(Arc::clone(&listen.caller));
+            }
+        }
+        wanted
+    }
+
+    /// Clients with a handshake.
+    pub(crate) fn connected(&self) -> Vec<Arc<Client>> {
+        self.clients().values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn listening(&self) -> Vec<Arc<Listen>> {
+        self.listens().values().cloned().collect()
+    }
+
+    pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<u64, Weak<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listen>>> {
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Subscribers {
+    fn default() -> Self {
+        let shares = FairShares::new(MAX_LISTENS, MAX_OWN);
+        Self { clients: Mutex::default(), listens: Mutex::default(), shares }
+    }
+}
+
+// === impl Listen ===
+
+impl Listen {
+    fn acknowledged<'a>(&self, tasks: impl Iterator<Item = &'a String>) -> Bytes {
+        let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
+        let mut understood: Vec<(&str, &Json)> =
+            self.lists.iter().map(|key| (*key, &yes)).collect();
+        understood.sort_by_key(|(key, _)| *key);
+        let uris: Vec<Json> = self.resources.values().map(|uri| compose::string(uri)).collect();
+        let tasks: Vec<Json> = tasks.map(|id| compose::string(id)).collect();
+        let named = [("resourceSubscriptions", uris), ("taskIds", tasks)];
+        let named = named.map(|(key, all)| (key, (!all.is_empty()).then(|| compose::array(&all))));
+        understood.extend(named.iter().filter_map(|(key, all)| Some((*key, all.as_ref()?))));
+        let understood = compose::object(&understood);
+        let params = compose::object(&[("notifications", &understood)]);
+        self.message("notifications/subscriptions/acknowledged", &params)
+    }
+
+    fn tell(&self, method: &str, params: &Json) {
+        if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
+            tracing::debug!("a client does not read what it is told; a message is left out");
+        }
+    }
+
+    /// Tells it when there is room; `None` when nobody hears it.
+    pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
+        self.events.send(Event::Message(self.message(method, params))).await.ok()
+    }
+
+    fn message(&self, method: &str, params: &Json) -> Bytes {
+        let meta = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
+        let tagged = object::with_member(&meta, META_SUBSCRIPTION, &self.id)
+            .and_then(|meta| object::with_member(params, "_meta", &meta));
+        let params = tagged.unwrap_or_else(|_| params.clone());
+        compose::notification(method, Some(&params)).into()
+    }
+}
+
+// === impl Ends ===
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let listen = self.gateway.audience.listens().remove(&self.number);
+        for (server, uri) in listen.iter().flat_map(|listen| listen.resources.keys()) {
+            self.gateway.stop_watching(server, uri);
+        }
+    }
+}
+
+/// Without the id of a subscription, which is ours and tells a client nothing.
+fn untagged(params: &Json) -> Json {
+    let meta = object::get(params, "_meta");
+    let Some(meta) = meta.filter(|meta| object::get(meta, META_SUBSCRIPTION).is_some()) else {
+        return params.clone();
+    };
+    let bare = match object::without_member(&meta, META_SUBSCRIPTION) {
+        Ok(rest) if object::members(&rest).is_ok_and(|members| !members.is_empty()) => {
+            object::with_member(params, "_meta", &rest)
+        }
+        Ok(_) | Err(_) => object::without_member(params, "_meta"),
+    };
+    bare.unwrap_or_else(|_| params.clone())
+}
+
+const LIST_FILTERS: [(&str, &str); 3] = [
+    ("toolsListChanged", "notifications/tools/list_changed"),
+    ("promptsListChanged", "notifications/prompts/list_changed"),
+    ("resourcesListChanged", "notifications/resources/list_changed"),
+];
+
+/// The filter and the notification that speak of a list.
+fn notification_of(listing: Listing) -> (&'static str, &'static str) {
+    let [tools, prompts, resources] = LIST_FILTERS;
+    match listing {
+        Listing::Tools => tools,
+        Listing::Prompts => prompts,
+        Listing::Resources | Listing::Templates => resources,
+    }
+}

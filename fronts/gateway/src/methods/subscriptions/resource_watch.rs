@@ -1,0 +1,145 @@
+//! Resources that are watched: their server is asked to tell of them for as long as anybody wants to
+//! hear it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_hub::ports::Errand;
+use capstan_hub::{Asks, Attempt, Call, Hub};
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::client::Client;
+use crate::gateway::Gateway;
+
+/// A resource of a server.
+type Resource = (ServerName, String);
+
+/// Resources that are about to be watched, and whose turn it is to speak with a server about it.
+#[derive(Default)]
+pub(crate) struct ResourceWatches {
+    wanted: Mutex<HashMap<Resource, usize>>,
+    /// One at a time for each server, so that what it hears last is what holds.
+    turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// A resource that is watched until this is dropped, and then only if somebody wants to hear of it.
+pub(crate) struct ResourceWatch {
+    gateway: Arc<Gateway>,
+    resource: Resource,
+}
+
+impl Gateway {
+    /// Looks for the resource that a client knows as `uri` and asks its server to tell of it. That
+    /// is written down like a call.
+    pub(crate) async fn watch_for(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        caller: Arc<Caller>,
+        uri: &str,
+        (method, asks): (&'static str, Asks),
+    ) -> Result<(ServerName, String, ResourceWatch), CallError> {
+        let target = Target::spelled(Kind::Resource, uri);
+        let call = Call::new(caller, target, None);
+        let hub = self.hub();
+        let mut attempt = hub.begin_search(&call).by_method(method);
+        let watched = if let Some((server, item)) = self.locate(client, uri).await {
+            let id = ItemId { server, item };
+            attempt.found(&id);
+            let begun = (&*hub, &mut attempt);
+            let wanting = self.start_watching(begun, client, (call, asks), &id).await;
+            wanting.map(|wanting| (id, wanting))
+        } else {
+            let (kind, name) = (Kind::Resource, uri.to_owned());
+            Err(CallError::Unknown { kind, name, nearest: Vec::new() })
+        };
+        attempt.end(watched.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        watched.map(|(id, wanting)| (id.server, id.item, wanting))
+    }
+
+    /// Asks a server to tell of a resource. Whoever wants to hear of it is to be noted while it is
+    /// held what this gives back.
+    async fn start_watching(
+        self: &Arc<Self>,
+        (hub, attempt): (&Hub, &mut Attempt<'_>),
+        client: &Client,
+        (call, asks): (Call, Asks),
+        id: &ItemId,
+    ) -> Result<ResourceWatch, CallError> {
+        // Before it is this one's turn: somebody may have to be asked, and others need not wait.
+        let admitted = attempt.admit(&client.session, call, id, asks).await?;
+        let wanting = ResourceWatch::new(self, &id.server, &id.item);
+        let turn = self.watching.turn(&id.server).await;
+        // At the hub that has decided about it.
+        let done = hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
+        drop(turn);
+        done.map(|_| wanting)
+    }
+
+    /// Has a server no longer tell of a resource, unless somebody wants to hear of it.
+    pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
+        if self.is_watched(server, uri) {
+            return;
+        }
+        let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
+        tokio::spawn(async move {
+            let turn = gateway.watching.turn(&server).await;
+            // Somebody may have asked for it while this waited for its turn.
+            if !gateway.is_watched(&server, &uri) {
+                let errand = Errand::Unsubscribe(uri);
+                let done = gateway.hub().own_errand(&server, &errand).await;
+                if let Err(error) = done {
+                    tracing::debug!(%server, %error, "a subscription was not taken back");
+                }
+            }
+            drop(turn);
+        });
+    }
+
+    /// Whether anybody wants to hear of a resource.
+    fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
+        let resource = (server.clone(), uri.to_owned());
+        self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)
+    }
+}
+
+// === impl ResourceWatches ===
+
+impl ResourceWatches {
+    async fn turn(&self, server: &ServerName) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(server.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, HashMap<Resource, usize>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl ResourceWatch ===
+
+impl ResourceWatch {
+    fn new(gateway: &Arc<Gateway>, server: &ServerName, uri: &str) -> Self {
+        let resource = (server.clone(), uri.to_owned());
+        *gateway.watching.wanted().entry(resource.clone()).or_default() += 1;
+        Self { gateway: Arc::clone(gateway), resource }
+    }
+}
+
+impl Drop for ResourceWatch {
+    fn drop(&mut self) {
+        let mut wanted = self.gateway.watching.wanted();
+        if let Some(count) = wanted.get_mut(&self.resource) {
+            *count -= 1;
+            if *count == 0 {
+                wanted.remove(&self.resource);
+            }
+        }
+        drop(wanted);
+        let (server, uri) = &self.resource;
+        self.gateway.stop_watching(server, uri);
+    }
+}

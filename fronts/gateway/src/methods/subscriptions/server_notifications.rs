@@ -1,0 +1,45 @@
+//! What servers say that belongs to no call: pages that were visited, and log messages in between.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use capstan_model::ServerName;
+use capstan_wire::{Json, compose, object};
+
+use crate::client::{Client, View};
+use crate::gateway::Gateway;
+use crate::questions::notice_filter::NoticeFilter;
+
+impl Gateway {
+    /// A page was visited; whoever was asked to visit it knows its id.
+    pub(crate) fn tell_visited(&self, server: &ServerName, method: &str, params: Option<&Json>) {
+        let message = Bytes::from(compose::notification(method, params));
+        for client in self.seeing(server).filter(|client| client.can("elicitation")) {
+            client.tell(message.clone());
+        }
+    }
+
+    /// A log message goes to the only client that it can be for. With several, or where others than
+    /// whoever works at this machine may have made calls, it is nobody's.
+    pub(crate) fn tell_log(&self, server: &ServerName, method: &str, params: &Json) {
+        let mut seeing = self.seeing(server);
+        let (Some(client), None) = (seeing.next(), seeing.next()) else { return };
+        let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
+        if self.own.load(Ordering::Relaxed) && NoticeFilter::of(&client, None).of_level(&level) {
+            client.tell(compose::notification(method, Some(params)).into());
+        }
+    }
+
+    /// The clients with a handshake that are shown a server.
+    fn seeing<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = Arc<Client>> + 'a {
+        let sees = move |client: &Arc<Client>| {
+            let is_shown = match &client.view {
+                View::All => true,
+                View::One(one) => one == server,
+            };
+            is_shown && self.shows(server, &client.caller)
+        };
+        self.audience.connected().into_iter().filter(sees)
+    }
+}

@@ -1,0 +1,251 @@
+//! `tasks/…`: asked of the server whose call the task belongs to, on behalf of its owner.
+
+pub(crate) mod task_table;
+pub(crate) mod task_status;
+
+use std::sync::Arc;
+
+use capstan_hub::Screened;
+use capstan_hub::ports::{Asking, Operator, Reply};
+use capstan_model::{CallError, Kind};
+use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
+use capstan_wire::{Json, RequestId, compose, object};
+use futures::future::join_all;
+
+use crate::client::Client;
+use crate::exchange::answer::Payload;
+use crate::exchange::event_channel::channel;
+use crate::exchange::{Exchange, Task};
+use crate::gateway::Gateway;
+use crate::methods::completion::refuse_ambiguous;
+use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
+use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
+use crate::protocol::revision::Revision;
+use crate::questions::operator::ClientOperator;
+
+/// Tasks on one page of a list.
+const PAGE: usize = 50;
+
+/// The type of a result that says that a call has become a task.
+const TASK: &str = "task";
+
+impl Gateway {
+    /// Takes a request about tasks; `None` when the client's revision has no such method.
+    pub(crate) fn about_tasks(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &RequestId,
+        method: &str,
+        params: Option<&Json>,
+    ) -> Option<Exchange> {
+        let known = match (client.revision, method) {
+            (Revision::V2026_07_28, "tasks/get" | "tasks/update" | "tasks/cancel")
+            | (
+                Revision::V2025_11_25,
+                "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel",
+            ) => true,
+            (
+                Revision::V2026_07_28
+                | Revision::V2025_11_25
+                | Revision::V2025_06_18
+                | Revision::V2025_03_26
+                | Revision::V2024_11_05,
+                _,
+            ) => false,
+        };
+        if !known {
+            return None;
+        }
+        let params = params.cloned().unwrap_or_else(Json::empty_object);
+        let (events, receiver) = channel();
+        let meta = object::get(&params, "_meta");
+        let operator =
+            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.call_context());
+        let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
+        let method = method.to_owned();
+        let work = async move {
+            let operator = Arc::new(operator);
+            let result = match method.as_str() {
+                "tasks/list" => gateway.list_tasks(&asker, &params, operator).await,
+                _ => gateway.one_task(&asker, &method, &params, operator).await,
+            };
+            result.map(Payload::from)
+        };
+        Some(Exchange::running(id.clone(), client, receiver, || Task::new(work)))
+    }
+
+    async fn one_task(
+        &self,
+        client: &Client,
+        method: &str,
+        params: &Json,
+        operator: Arc<ClientOperator>,
+    ) -> Result<Json, Fault> {
+        if client.revision.is_modern() && !client.knows_tasks() {
+            return Err(needs_tasks());
+        }
+        // The id of another client's task must not reach the server beside the one that is checked.
+        refuse_ambiguous(params, &["taskId", "inputResponses", "_meta"])?;
+        let id = object::get_string(params, "taskId");
+        let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
+        let task = self.tasks.find(&id, &Owner::of(client));
+        let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
+        let params = object::with_member(params, "taskId", &compose::string(&task.own));
+        let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
+        let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
+        match self.hub().task(&task.server, method, params, asker).await {
+            Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
+            // Tasks of a process end with it.
+            Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
+                if task.orphaned =>
+            {
+                Err(Fault::invalid(
+                    "Task not found: the configuration of its server has changed since, and the \
+                     server was started anew",
+                ))
+            }
+            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
+        }
+    }
+
+    /// What a server says of a task, as its client is shown it.
+    pub(crate) async fn as_shown(
+        &self,
+        task: &Kept,
+        said: Json,
+        operator: &Arc<ClientOperator>,
+    ) -> Json {
+        let said = self.sift(task, said, operator).await;
+        let said = self.tasks.translate(&task.server, &said);
+        operator.signed_requests(&task.server, &said)
+    }
+
+    /// What a task says, without what it asks for and its client may not or cannot be asked: that
+    /// is declined here, where there is a word for it.
+    async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
+        let requests = object::get(&said, "inputRequests");
+        let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
+            return said;
+        };
+        let may = self.hub().may_ask(&task.server);
+        let (asked, refused): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|(_, one)| may && operator.can_be_asked(one));
+        if refused.is_empty() {
+            return said;
+        }
+        let no = Reply::Decline.to_json();
+        let is_form = |request: &Json| {
+            object::get_string(request, "method").as_deref() == Some(Asking::Elicit.method())
+        };
+        let declined: Vec<(&str, &Json)> = refused
+            .iter()
+            .filter(|(_, request)| is_form(request))
+            .map(|(key, _)| (key.as_str(), &no))
+            .collect();
+        let params = compose::object(&[
+            ("taskId", &compose::string(&task.own)),
+            ("inputResponses", &compose::object(&declined)),
+        ]);
+        let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
+        // A server may tell of its task whenever it is told something: no word without an answer.
+        if !declined.is_empty()
+            && let Err(error) = self.hub().task(&task.server, "tasks/update", params, by).await
+        {
+            tracing::debug!(server = %task.server, %error, "a task was not told no");
+        }
+        let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
+        object::with_member(&said, "inputRequests", &compose::object(&asked)).unwrap_or(said)
+    }
+
+    /// The tasks of a client, as their servers describe them now.
+    async fn list_tasks(
+        &self,
+        client: &Client,
+        params: &Json,
+        operator: Arc<ClientOperator>,
+    ) -> Result<Json, Fault> {
+        let operator: &Arc<dyn Operator> = &(operator as Arc<dyn Operator>);
+        let at = match object::get_string(params, "cursor") {
+            None => 0,
+            Some(cursor) => cursor
+                .strip_prefix('t')
+                .and_then(|after| after.parse().ok())
+                .ok_or_else(|| Fault::invalid("`cursor` is not ours"))?,
+        };
+        let all = self.tasks.of(&Owner::of(client));
+        let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
+            let params = compose::object(&[("taskId", &compose::string(&task.own))]);
+            let hub = self.hub();
+            let asked = hub.task(&task.server, "tasks/get", params, Arc::clone(operator));
+            match asked.await {
+                Ok(said) => Some(self.tasks.translate(&task.server, &said)),
+                Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
+                    // Its server has forgotten it.
+                    self.tasks.forget(id);
+                    None
+                }
+                Err(error) => {
+                    tracing::debug!(server = %task.server, %error, "a task is left out of a list");
+                    None
+                }
+            }
+        });
+        let tasks: Vec<Json> = join_all(page).await.into_iter().flatten().collect();
+        let tasks = compose::array(&tasks);
+        let next = compose::string(&format!("t{}", at.saturating_add(PAGE)));
+        let mut members = vec![("tasks", &tasks)];
+        if all.len() > at.saturating_add(PAGE) {
+            members.push(("nextCursor", &next));
+        }
+        Ok(compose::object(&members))
+    }
+
+    /// The result of a call that has become a task, with the id that its client is to ask by;
+    /// `None` when it has not. `wanted` is what the client said about tasks in its call.
+    pub(crate) fn adopt_task(
+        &self,
+        client: &Client,
+        screened: &Screened,
+        wanted: Option<&Json>,
+    ) -> Result<Option<Json>, Fault> {
+        let (server, result) = (screened.server(), screened.result());
+        let adopt = |task: &Json| {
+            let adopted = self.tasks.adopt(server, Owner::of(client), task, self.now());
+            adopted.ok_or_else(|| Fault::new(INTERNAL, "the server's task has no id"))
+        };
+        if screened.shape().result_type.as_deref() == Some(TASK) {
+            // It was told beforehand who can do this.
+            if !client.knows_tasks() {
+                let message = format!("`{server}` made a task of the call, which was not offered");
+                return Err(Fault::new(INTERNAL, message));
+            }
+            return adopt(result).map(Some);
+        }
+        let about = self.hub().about(server);
+        let has_others = about.is_some_and(|about| about.protocol == MODERN);
+        let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
+        let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {
+            return Ok(None);
+        };
+        let result = object::with_member(result, "task", &adopt(&task)?);
+        Ok(result.ok())
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Whether it knows the tasks of 2026-07-28.
+    pub(crate) fn knows_tasks(&self) -> bool {
+        let extensions = object::get(&self.capabilities, "extensions");
+        self.revision.is_modern()
+            && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
+    }
+}
+
+pub(crate) fn needs_tasks() -> Fault {
+    let extensions = compose::object(&[(TASKS, &Json::empty_object())]);
+    let required = compose::object(&[("extensions", &extensions)]);
+    let data = compose::object(&[("requiredCapabilities", &required)]);
+    Fault::new(MISSING_CAPABILITY, "tasks are for clients that declare them").with_data(data)
+}

@@ -1,0 +1,244 @@
+//! How tasks go, told unasked: on the stream of a client with a handshake, and to whoever names them
+//! in `subscriptions/listen`, for as long as that lasts.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use capstan_hub::ports::{
+    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as MirroredValues,
+};
+use capstan_hub::{Ground, Hub, life};
+use capstan_model::{CallError, ServerName};
+use capstan_wire::{Json, compose, object};
+use futures::FutureExt as _;
+use futures::future::{join_all, ready, select_all};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use crate::client::{Client, MAX_SUBSCRIPTIONS};
+use crate::exchange::event_channel::{EventReceiver, EventSender, Size, channel};
+use crate::gateway::Gateway;
+use crate::methods::subscriptions::Listen;
+use crate::methods::tasks::task_table::Owner;
+use crate::questions::operator::{ClientOperator, Event};
+
+/// How long a server may take to say of which tasks it will tell.
+const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+
+/// Tasks that servers tell one client of. Dropped, they are told that nobody listens any more.
+pub(crate) struct Followed {
+    servers: BTreeMap<ServerName, Following>,
+    client: Arc<Client>,
+    events: EventSender<Event>,
+    told: EventReceiver<Told>,
+    overflow: Arc<Notify>,
+}
+
+/// The subscription at one server.
+struct Following {
+    /// The ids towards the client, by what the server calls its tasks.
+    ids: BTreeMap<String, String>,
+    /// Ends when the server ends it.
+    running: BoxFuture<'static, Result<Json, CallError>>,
+}
+
+/// What a server says of a task.
+struct Told {
+    server: ServerName,
+    task: Json,
+}
+
+/// Hears what comes on such a subscription.
+struct Subscriber {
+    server: ServerName,
+    /// What the client can do, as it wrote it.
+    capabilities: Json,
+    /// Is told of which tasks the server will tell.
+    acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
+    told: EventSender<Told>,
+    /// The most that it may say of a task, in bytes.
+    limit: usize,
+    /// Is told when something had to be left out.
+    overflow: Arc<Notify>,
+}
+
+impl Gateway {
+    /// Asks the servers of these tasks to tell how they go; `None` when there is nothing to tell. Of
+    /// tasks that are not this client's, and of those that there are not, nobody is asked.
+    pub(crate) async fn follow(
+        &self,
+        client: &Arc<Client>,
+        ids: Vec<String>,
+        events: &EventSender<Event>,
+    ) -> Option<Followed> {
+        let (hub, owner) = (self.hub(), Owner::of(client));
+        let mut wanted: BTreeMap<ServerName, BTreeMap<String, String>> = BTreeMap::new();
+        for id in ids.into_iter().take(MAX_SUBSCRIPTIONS) {
+            if let Some(task) = self.tasks.find(&id, &owner) {
+                wanted.entry(task.server).or_default().insert(task.own, id);
+            }
+        }
+        let (teller, told) = channel();
+        let overflow = Arc::new(Notify::new());
+        let begun = wanted.into_iter().map(|(server, ids)| {
+            let (acknowledged, accepted) = oneshot::channel();
+            let subscriber = Subscriber {
+                server,
+                capabilities: client.capabilities.clone(),
+                acknowledged: Mutex::new(Some(acknowledged)),
+                told: teller.clone(),
+                limit: hub.limits().max_answer,
+                overflow: Arc::clone(&overflow),
+            };
+            Following::begin(&hub, ids, subscriber, accepted)
+        });
+        let begun = join_all(begun).await.into_iter().flatten();
+        let servers: BTreeMap<ServerName, Following> = begun.collect();
+        if servers.is_empty() {
+            return None;
+        }
+        let (client, events) = (Arc::clone(client), events.clone());
+        Some(Followed { servers, client, events, told, overflow })
+    }
+
+    /// Tells a client how its tasks go. Ends when it cannot be told of one that is not over: then it
+    /// had better ask.
+    pub(crate) async fn tell_tasks(&self, mut followed: Followed, listen: &Listen) -> Option<()> {
+        while !followed.servers.is_empty() {
+            let running = followed.servers.values_mut().map(|following| &mut following.running);
+            let next = tokio::select! {
+                biased;
+                told = followed.told.next() => Ok(told),
+                () = followed.overflow.notified() => return None,
+                (_, at, _) = select_all(running) => Err(at),
+            };
+            match next {
+                Ok(told) => self.tell_task(&mut followed, told, listen).await?,
+                Err(at) => {
+                    let ended = followed.servers.keys().nth(at).cloned()?;
+                    // What it said before may be that all of its tasks are over.
+                    while let Some(told) = followed.told.try_next() {
+                        self.tell_task(&mut followed, told, listen).await?;
+                    }
+                    if followed.servers.contains_key(&ended) {
+                        return None;
+                    }
+                }
+            }
+        }
+        pending().await
+    }
+
+    /// `None` when the task is no longer the client's, or the client is gone.
+    async fn tell_task(&self, followed: &mut Followed, told: Told, listen: &Listen) -> Option<()> {
+        let Told { server, task: said } = told;
+        let own = object::get_string(&said, "taskId").unwrap_or_default();
+        let Some(following) = followed.servers.get_mut(&server) else { return Some(()) };
+        let Some(id) = following.ids.get(&own) else { return Some(()) };
+        // A server may have given its id to another task since, of somebody else.
+        let task = self.tasks.find(id, &Owner::of(&followed.client))?;
+        let is_over = life::is_over(&said);
+        // Made anew each time: there may be more servers by now that it could be taken for.
+        let (client, events) = (Arc::clone(&followed.client), followed.events.clone());
+        let operator = ClientOperator::new(client, None, events, self.call_context());
+        let shown = self.as_shown(&task, said, &Arc::new(operator)).await;
+        listen.tell_in_turn("notifications/tasks", &shown).await?;
+        if is_over {
+            following.ids.remove(&own);
+            if following.ids.is_empty() {
+                followed.servers.remove(&server);
+            }
+        }
+        Some(())
+    }
+
+    /// How a task goes is its owner's business.
+    pub(crate) fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
+        let own = object::get_string(params, "taskId");
+        let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
+        let client = owner.and_then(|number| self.audience.clients().get(&number)?.upgrade());
+        if let Some(client) = client {
+            let params = self.tasks.translate(server, params);
+            client.tell(compose::notification(method, Some(&params)).into());
+        }
+    }
+}
+
+// === impl Followed ===
+
+impl Followed {
+    /// The ids of the tasks that the client is told of.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
+        self.servers.values().flat_map(|following| following.ids.values())
+    }
+}
+
+// === impl Following ===
+
+impl Following {
+    /// Asks a server; `None` when it will tell of none of these tasks.
+    async fn begin(
+        hub: &Hub,
+        mut ids: BTreeMap<String, String>,
+        subscriber: Subscriber,
+        accepted: oneshot::Receiver<Vec<String>>,
+    ) -> Option<(ServerName, Self)> {
+        let server = subscriber.server.clone();
+        let mut running = hub.follow(&server, ids.keys().cloned().collect(), Arc::new(subscriber));
+        let accepted = tokio::select! {
+            biased;
+            accepted = timeout(ACKNOWLEDGED, accepted) => accepted.ok()?.ok()?,
+            _ = &mut running => return None,
+        };
+        ids.retain(|own, _| accepted.contains(own));
+        (!ids.is_empty()).then_some((server, Self { ids, running }))
+    }
+}
+
+// === impl Told ===
+
+impl Size for Told {
+    fn size(&self) -> usize {
+        self.task.len()
+    }
+}
+
+// === impl Subscriber ===
+
+impl Operator for Subscriber {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        ready(Approval::No(Ground::Nobody)).boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, MirroredValues> {
+        ready(MirroredValues::Decline).boxed()
+    }
+
+    fn notice(&self, _: Notice) {}
+
+    fn able(&self) -> Option<Json> {
+        Some(self.capabilities.clone())
+    }
+
+    fn is_subscriber(&self) -> bool {
+        true
+    }
+
+    fn hear(&self, method: &str, params: &Json) {
+        if method == "notifications/tasks" {
+            let (server, task) = (self.server.clone(), params.clone());
+            let fits = task.len() <= self.limit;
+            if !fits || self.told.try_send(Told { server, task }).is_err() {
+                self.overflow.notify_one();
+            }
+            return;
+        }
+        let ids = object::get(params, "notifications").and_then(|all| object::get(&all, "taskIds"));
+        let ids = ids.and_then(|ids| ids.read().ok()).unwrap_or_default();
+        let first = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Whoever waits for it may have lost patience.
+        first.map(|acknowledged| acknowledged.send(ids));
+    }
+}

@@ -1,0 +1,175 @@
+//! How a request fails, as its client is told.
+
+use capstan_hub::ports::Unanswered;
+use capstan_model::{CallError, ErrorCode, Kind};
+use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use capstan_wire::{Json, compose, object};
+
+use crate::protocol::revision::Revision;
+
+/// JSON-RPC: something went wrong in here.
+pub(crate) const INTERNAL: i64 = -32603;
+
+/// The answer to a new request while the gateway stops.
+pub(crate) const SHUTTING_DOWN: &str = "the gateway is shutting down; try again later";
+
+/// MCP up to 2025-11-25: there is no such resource.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// MCP 2025-11-25: the user has to visit a page first.
+pub(crate) const URL_REQUIRED: i64 = -32042;
+
+/// MCP 2026-07-28: the client cannot do what the request needs.
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+
+/// A JSON-RPC error.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    code: i64,
+    message: String,
+    data: Option<Json>,
+    /// The whole error object, where a server wrote it.
+    whole: Option<Json>,
+}
+
+// === impl Fault ===
+
+impl Fault {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, whole: None }
+    }
+
+    pub(crate) fn with_data(self, data: Json) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    pub(crate) fn unknown_method(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
+    }
+
+    /// There is no such item, or the caller may not know of it.
+    pub(crate) fn no_such(kind: Kind, name: &str, revision: Revision) -> Self {
+        let class = compose::string(ErrorCode::NotFound.as_str());
+        match kind {
+            Kind::Tool | Kind::Prompt => {
+                let message = format!("Unknown {}: {name}", kind.as_str());
+                Self::invalid(message).with_data(compose::object(&[("code", &class)]))
+            }
+            Kind::Resource => {
+                let code = if revision.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+                let uri = compose::string(name);
+                let data = compose::object(&[("uri", &uri), ("code", &class)]);
+                Self::new(code, "Resource not found").with_data(data)
+            }
+        }
+    }
+
+    pub(crate) fn code(&self) -> i64 {
+        self.code
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
+        if let Some(whole) = &self.whole {
+            return whole.clone();
+        }
+        let code = Json::from_value(&self.code).unwrap_or_else(|_| Json::empty_object());
+        let message = compose::string(&self.message);
+        let mut members = vec![("code", &code), ("message", &message)];
+        members.extend(self.data.as_ref().map(|data| ("data", data)));
+        compose::object(&members)
+    }
+
+    /// How a failed call is told, unless it is a tool's, which is told by [`tool_error`].
+    ///
+    /// `name` is the item as the client calls it.
+    pub(crate) fn of_call(error: &CallError, kind: Kind, name: &str, revision: Revision) -> Self {
+        match error {
+            // Who may not use it must not learn that it is there.
+            CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. } => {
+                Self::no_such(kind, name, revision)
+            }
+            CallError::InvalidArguments { problem, .. } => Self::invalid(problem.clone()),
+            CallError::Server { code, message, whole, .. } => {
+                Self::of_server(*code, message, whole.as_deref()).for_revision(kind, name, revision)
+            }
+            CallError::Refused { .. }
+            | CallError::NotApproved { .. }
+            | CallError::QuotaExceeded { .. }
+            | CallError::Unreachable { .. }
+            | CallError::OutcomeUnknown { .. }
+            | CallError::TimedOut { .. }
+            | CallError::Unauthorized { .. }
+            | CallError::RateLimited { .. }
+            | CallError::Status { .. }
+            | CallError::AnswerTooLarge { .. }
+            | CallError::Protocol { .. }
+            | _ => Self::new(INTERNAL, error.to_string()).with_data(details(error)),
+        }
+    }
+
+    /// The error of a server, as it wrote it.
+    pub(crate) fn of_server(code: i64, message: &str, whole: Option<&str>) -> Self {
+        let whole = whole.and_then(|whole| Json::parse(whole.to_owned()).ok());
+        Self { code, message: message.to_owned(), data: None, whole }
+    }
+
+    /// The revisions differ in how they say that there is no such resource.
+    fn for_revision(self, kind: Kind, name: &str, revision: Revision) -> Self {
+        match (kind, self.code, revision.is_modern()) {
+            (Kind::Resource, RESOURCE_NOT_FOUND, true) => Self::no_such(kind, name, revision),
+            (Kind::Resource, INVALID_PARAMS, false) if self.names_a_resource() => {
+                Self::no_such(kind, name, revision)
+            }
+            _ => self,
+        }
+    }
+
+    /// A modern server says for what it found nothing; other wrong params have no such word.
+    fn names_a_resource(&self) -> bool {
+        let data = self.whole.as_ref().and_then(|whole| object::get(whole, "data"));
+        data.is_some_and(|data| object::get(&data, "uri").is_some())
+    }
+}
+
+impl From<Unanswered> for Fault {
+    fn from(unanswered: Unanswered) -> Self {
+        Self::new(unanswered.code, unanswered.message)
+    }
+}
+
+/// How the failure of a tool is told: as a result, so that a model can read it. `None` for what
+/// the protocol has an error for.
+pub(crate) fn tool_error(error: &CallError) -> Option<Json> {
+    let is_protocols_own = matches!(
+        error,
+        CallError::Unknown { .. }
+            | CallError::Denied { .. }
+            | CallError::InvalidArguments { .. }
+            | CallError::Server { .. }
+    );
+    if is_protocols_own {
+        return None;
+    }
+    let mut text = error.to_string();
+    if let Some(hint) = error.hint() {
+        text = format!("{text}; {hint}");
+    }
+    let text =
+        compose::object(&[("type", &compose::string("text")), ("text", &compose::string(&text))]);
+    let meta = compose::object(&[("capstan/error", &details(error))]);
+    let truth = Json::from_value(&true).ok()?;
+    let content = compose::array(&[text]);
+    Some(compose::object(&[("content", &content), ("isError", &truth), ("_meta", &meta)]))
+}
+
+/// What a program can make of a failure.
+pub(crate) fn details(error: &CallError) -> Json {
+    let code = Json::from_value(&error.code()).unwrap_or_else(|_| Json::empty_object());
+    let retryable = Json::from_value(&error.retryable()).unwrap_or_else(|_| Json::empty_object());
+    let hint = compose::string(&error.hint().unwrap_or_default());
+    compose::object(&[("code", &code), ("retryable", &retryable), ("hint", &hint)])
+}

@@ -1,0 +1,9 @@
+//! The protocol in all of its revisions, without state.
+//!
+//! [`revision`] lists the revisions, [`messages`] parses single messages and batches,
+//! [`capabilities`] translates capabilities between revisions, and [`fault`] composes errors.
+
+pub mod revision;
+pub(crate) mod messages;
+pub(crate) mod capabilities;
+pub(crate) mod fault;

@@ -1,0 +1,87 @@
+//! How a call of a modern client goes on that has something to ask: the client is sent away with a
+//! state, and comes back with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_wire::{Json, compose};
+
+use crate::fairness::fair_share::Peer;
+use crate::gateway::Gateway;
+use crate::protocol::fault::Fault;
+use crate::questions::operator::ClientOperator;
+use crate::questions::parked_calls::ParkedCall;
+use crate::questions::sealed_state::{SealedState, State};
+
+/// The type of a result that asks for input.
+pub(crate) const INPUT_REQUIRED: &str = "input_required";
+
+/// How much longer than its questions a call waits, so that late answers are told apart.
+const PARK_GRACE: Duration = Duration::from_secs(30);
+
+/// How a call of a modern client goes on when there is something to ask.
+pub(crate) struct Continuation {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) subject: String,
+    pub(crate) peer: Peer,
+    /// A digest of the call.
+    pub(crate) call: String,
+    /// The client as the road sees it, in all parts of the call.
+    pub(crate) operator: Arc<ClientOperator>,
+}
+
+// === impl Continuation ===
+
+impl Continuation {
+    /// When a call that is parked now is given up.
+    pub(crate) fn expires(&self) -> Duration {
+        self.gateway.now() + self.gateway.hub().limits().question_wait + PARK_GRACE
+    }
+
+    /// Keeps a call until its client comes back; the answer that sends the client for it.
+    pub(crate) fn park(&self, parked: ParkedCall) -> Result<Json, Fault> {
+        parked.operator.pause();
+        let requests = parked.requests();
+        match self.gateway.park.put(parked, self.peer) {
+            Ok(number) => {
+                let state = self.gateway.seal(&self.subject, &self.call, State::Parked(number));
+                Ok(input_required(&requests, &state))
+            }
+            Err(parked) => {
+                parked.decline();
+                Err(Fault::new(-32603, "too many calls wait for an answer; try again later"))
+            }
+        }
+    }
+}
+
+/// Whether an operator has said yes to a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Approved(bool);
+
+impl From<bool> for Approved {
+    fn from(approved: bool) -> Self {
+        Self(approved)
+    }
+}
+
+impl Gateway {
+    pub(crate) fn elsewhere(&self, state: Option<Json>, approved: Approved) -> State {
+        State::Elsewhere { state, approved: approved.0, number: self.number_state() }
+    }
+
+    pub(crate) fn seal(&self, subject: &str, call: &str, state: State) -> Json {
+        let expires = self.now() + self.hub().limits().question_wait + PARK_GRACE;
+        let (subject, call) = (subject.to_owned(), call.to_owned());
+        self.sealer.seal(&SealedState { subject, call, expires, state })
+    }
+}
+
+/// The answer that asks.
+pub(crate) fn input_required(requests: &Json, state: &Json) -> Json {
+    compose::object(&[
+        ("resultType", &compose::string(INPUT_REQUIRED)),
+        ("inputRequests", requests),
+        ("requestState", state),
+    ])
+}

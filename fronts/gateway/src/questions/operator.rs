@@ -1,0 +1,377 @@
+//! A client as the road sees it: it is told how its call goes, and asked what its server asks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use capstan_hub::ports::{
+    Approval, Ask, Asking, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Unanswered,
+    Wishes,
+};
+use capstan_hub::{Ground, Part};
+use capstan_wire::protocol::META_PROGRESS;
+use capstan_wire::{Json, Reply as RpcReply, compose, object};
+use futures::FutureExt;
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use crate::client::Client;
+use crate::exchange::event_channel::{EventSender, SendError, Size};
+use crate::exchange::streamed_answer::Form;
+use crate::fairness::client_names::ClientNetwork;
+use crate::methods::tasks::task_table::Tasks;
+use crate::protocol::fault::INTERNAL;
+use crate::protocol::revision::Revision;
+use crate::questions::approval_form;
+use crate::questions::attribution::{for_legacy, without_id};
+use crate::questions::notice_filter::NoticeFilter;
+
+/// The person at this machine; no client has that number.
+const OWN: u64 = 0;
+
+/// The client of one call.
+pub(crate) struct ClientOperator {
+    pub(crate) client: Arc<Client>,
+    events: EventSender<Event>,
+    filter: Mutex<NoticeFilter>,
+    pub(crate) context: CallContext,
+    /// Whether it said yes to the call.
+    approved: AtomicBool,
+    /// The task that the call becomes, where that is wanted.
+    later: OnceLock<PendingTask>,
+    /// Whether its answer is sent whole: behind something else it is one event of many.
+    whole: AtomicBool,
+    /// Whether something was left out of what it was to be told.
+    has_left_out: AtomicBool,
+}
+
+/// What a call has around it.
+pub(crate) struct CallContext {
+    /// How long the client has to say yes or no to the call.
+    pub(crate) patience: Duration,
+    /// Whether nobody is let in but from this machine.
+    pub(crate) own: bool,
+    /// How many servers there are.
+    pub(crate) servers: usize,
+    /// The tasks that clients know.
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+/// Something that happens while a request is worked on.
+pub(crate) enum Event {
+    /// A message to the client.
+    Message(Bytes),
+    /// A question that a modern client can only be asked as the answer to its request.
+    Question(OpenQuestion),
+}
+
+impl Size for Event {
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(message) => message.len(),
+            Self::Question(open) => open.params.len(),
+        }
+    }
+}
+
+/// A question that has not been answered.
+pub(crate) struct OpenQuestion {
+    pub(crate) asking: Asking,
+    pub(crate) params: Json,
+    pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
+}
+
+/// A question that a client with a handshake has been asked. Dropped while it is open, the client
+/// is told that nobody waits for its answer any more.
+struct SentQuestion<'a> {
+    operator: &'a ClientOperator,
+    id: u64,
+    is_open: bool,
+}
+
+/// A task, before and after it has an id.
+#[derive(Default)]
+struct PendingTask(OnceLock<String>);
+
+// === impl ClientOperator ===
+
+impl ClientOperator {
+    /// The operator of a call with this `_meta`.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        meta: Option<&Json>,
+        events: EventSender<Event>,
+        context: CallContext,
+    ) -> Self {
+        let filter = Mutex::new(NoticeFilter::of(&client, meta));
+        let (approved, later) = (AtomicBool::new(false), OnceLock::new());
+        let (whole, has_left_out) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self { client, events, filter, context, approved, later, whole, has_left_out }
+    }
+
+    /// The client wants a task: it hears of the call for as long as there is one.
+    pub(crate) fn wants_task(&self) {
+        self.later.get_or_init(PendingTask::default);
+    }
+
+    /// The call has become a task, as this result says.
+    pub(crate) fn became(&self, result: &Json) {
+        let id = object::get(result, "task").and_then(|task| object::get_string(&task, "taskId"));
+        if let (Some(PendingTask(later)), Some(id)) = (self.later.get(), id) {
+            later.get_or_init(|| id);
+        }
+    }
+
+    /// The same, taking its answer in this form.
+    pub(crate) fn taking(self, form: Form) -> Self {
+        Self { whole: AtomicBool::new(form == Form::Whole), ..self }
+    }
+
+    /// The client has come back with another part of the call.
+    pub(crate) fn hear(&self, meta: Option<&Json>) {
+        *self.filter() = NoticeFilter::of(&self.client, meta);
+    }
+
+    /// The client is away until it comes back, and waits for nothing.
+    pub(crate) fn pause(&self) {
+        *self.filter() = NoticeFilter::NOTHING;
+    }
+
+    fn filter(&self) -> MutexGuard<'_, NoticeFilter> {
+        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call goes on; what was said yes to stays so.
+    pub(crate) fn goes_on(&self, part: Part) {
+        if part == (Part::Later { approved: true }) {
+            self.approved.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the client said yes to the call.
+    pub(crate) fn approved(&self) -> bool {
+        self.approved.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, method: &str, params: &Json) {
+        self.whole.store(true, Ordering::Relaxed);
+        let message = compose::notification(method, Some(params)).into();
+        match self.events.try_send(Event::Message(message)) {
+            Ok(()) => {}
+            Err(SendError::Closed(Event::Message(message))) if self.hears_on() => {
+                self.client.tell(message);
+            }
+            Err(_) => self.left_out(),
+        }
+    }
+
+    /// There was no room for a message; the first of a call is warned about.
+    fn left_out(&self) {
+        if !self.has_left_out.swap(true, Ordering::Relaxed) {
+            warn!(
+                "a client does not read what its call says as fast as it comes; some is left out"
+            );
+        }
+    }
+
+    /// Passes a log message on, if the client wants to hear of such.
+    fn log(&self, level: &str, params: &Json) {
+        let hears = self.filter().of_level(level);
+        if hears {
+            self.tell("notifications/message", params);
+        }
+    }
+
+    /// Asks the client, in the way of its revision.
+    async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        self.whole.store(true, Ordering::Relaxed);
+        if self.client.revision.is_modern() {
+            let (answer, answered) = oneshot::channel();
+            let params = without_id(params);
+            if self
+                .events
+                .send(Event::Question(OpenQuestion { asking, params, answer }))
+                .await
+                .is_err()
+            {
+                return Err(gone());
+            }
+            return answered.await.unwrap_or_else(|_| Err(gone()));
+        }
+        let (id, asked) = self.client.ask();
+        let params = for_legacy(params, asking, id);
+        let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
+        let sent = self.events.send(Event::Message(message.clone())).await;
+        // Of a task it may be asked elsewhere.
+        let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
+        if !is_asked {
+            return Err(gone());
+        }
+        let mut put = SentQuestion { operator: self, id, is_open: true };
+        let reply = asked.reply().await;
+        put.is_open = false;
+        match reply {
+            Some(RpcReply::Result(result)) => Ok(result),
+            Some(RpcReply::Error(error)) => {
+                Err(Unanswered { code: error.code, message: error.message })
+            }
+            // It never heard the question.
+            None => Unanswered::declined(asking),
+        }
+    }
+
+    /// Whether it declared that it can be asked this, one of the requests in a result.
+    pub(crate) fn can_be_asked(&self, request: &Json) -> bool {
+        let method = object::get_string(request, "method").unwrap_or_default();
+        let mode = object::at_path(request, "params.mode");
+        let is_visit = mode.is_some_and(|mode| mode.as_bytes() == b"\"url\"");
+        match Asking::of_method(&method) {
+            Some(Asking::Elicit) if is_visit => self.can_visit(),
+            Some(Asking::Elicit) => self.can_fill_in(),
+            Some(other @ (Asking::Sample | Asking::Roots)) => self.client.can(other.capability()),
+            None => false,
+        }
+    }
+
+    /// Whether it can ask a person to visit a page.
+    pub(crate) fn can_visit(&self) -> bool {
+        self.client.revision >= Revision::V2025_11_25
+            && object::at_path(&self.client.capabilities, "elicitation.url").is_some()
+    }
+
+    /// Whether it can ask a person to fill in a form. Who names no way at all means this one.
+    fn can_fill_in(&self) -> bool {
+        let ways = object::get(&self.client.capabilities, "elicitation");
+        ways.is_some_and(|ways| {
+            object::get(&ways, "form").is_some() || object::get(&ways, "url").is_none()
+        })
+    }
+}
+
+impl Operator for ClientOperator {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
+        async move {
+            if !self.can_fill_in() {
+                return Approval::No(Ground::Nobody);
+            }
+            let asked = self.put(Asking::Elicit, approval_form::form(question));
+            let Ok(answer) = tokio::time::timeout(self.context.patience, asked).await else {
+                return Approval::No(Ground::Nobody);
+            };
+            match answer {
+                Ok(answer) => match approval_form::answer(&answer, question) {
+                    Some(extent) => Approval::Yes(Ground::Asked, extent),
+                    None => Approval::No(Ground::Refused),
+                },
+                Err(_) => Approval::No(Ground::Nobody),
+            }
+        }
+        .boxed()
+    }
+
+    fn allowed(&self) {
+        self.approved.store(true, Ordering::Relaxed);
+    }
+
+    fn told(&self, text: &str) {
+        let [level, logger, data] = ["notice", "capstan", text].map(compose::string);
+        let params = compose::object(&[("level", &level), ("logger", &logger), ("data", &data)]);
+        self.log("notice", &params);
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        // A program is asked in the protocol's own words, by `ask`.
+        std::future::ready(Reply::Decline).boxed()
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        async move {
+            let Ask { server, asking, params } = ask;
+            let visit = object::get_string(&params, "mode").as_deref() == Some("url");
+            let can = if visit { self.can_visit() } else { self.can_fill_in() };
+            if asking == Asking::Elicit && !can {
+                return Ok(Reply::Decline.to_json());
+            }
+            let params = self.context.tasks.translate(&server, &params);
+            let answer = self.put(asking, self.signed(&server, asking, params)).await?;
+            // A server could not read it as an answer, and would go on waiting for one.
+            if !answer.as_bytes().starts_with(b"{") {
+                let message = "the client's answer is no object".to_owned();
+                return Err(Unanswered { code: INTERNAL, message });
+            }
+            Ok(answer)
+        }
+        .boxed()
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Progress { server, params, .. } => {
+                let Some(token) = self.filter().token.clone() else { return };
+                let params = self.context.tasks.translate(&server, &params);
+                if let Ok(params) = object::with_member(&params, META_PROGRESS, &token) {
+                    self.tell("notifications/progress", &params);
+                }
+            }
+            Notice::Log { server, level, params, .. } => {
+                self.log(&level, &self.context.tasks.translate(&server, &params));
+            }
+        }
+    }
+
+    fn able(&self) -> Option<Json> {
+        Some(self.client.capabilities.clone())
+    }
+
+    fn wishes(&self) -> Wishes {
+        let progress = self.filter().token.is_some();
+        let flow = !self.whole.load(Ordering::Relaxed);
+        Wishes { progress, input_required: self.client.revision.is_modern(), flow }
+    }
+
+    fn party(&self) -> u64 {
+        self.client.number
+    }
+
+    fn person(&self) -> u64 {
+        // Who comes from this machine is whoever works at it, unless it is a door for others.
+        match self.client.caller.from {
+            Some(from) if self.context.own && ClientNetwork::of(from).is_here() => OWN,
+            Some(_) | None => self.client.number,
+        }
+    }
+
+    fn peer(&self) -> u64 {
+        self.client.peer.number()
+    }
+
+    fn hears_on(&self) -> bool {
+        let is_there =
+            |PendingTask(id): &PendingTask| id.get().is_none_or(|id| self.context.tasks.knows(id));
+        self.later.get().is_some_and(is_there)
+    }
+}
+
+// === impl SentQuestion ===
+
+impl Drop for SentQuestion<'_> {
+    fn drop(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        let (id, reason) =
+            (compose::number(self.id), compose::string("the answer is no longer needed"));
+        let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
+        let message = Bytes::from(compose::notification("notifications/cancelled", Some(&params)));
+        let ClientOperator { events, client, .. } = self.operator;
+        // Where its request is over, there may still be another way to it.
+        if events.try_send(Event::Message(message.clone())).is_err() {
+            client.tell(message);
+        }
+    }
+}
+
+fn gone() -> Unanswered {
+    Unanswered { code: INTERNAL, message: "the client is gone".to_owned() }
+}

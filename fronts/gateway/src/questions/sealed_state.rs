@@ -1,0 +1,235 @@
+//! What a client carries for us between two parts of a call, so that it cannot be made up.
+//!
+//! The state is readable and signed. It is bound to the caller and to the call, and it expires.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_wire::{Json, compose, object};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+/// Longest state that is looked at, in bytes.
+const MAX_STATE: usize = 256 * 1024;
+
+/// Length of a signature.
+const SIGNATURE: usize = 32;
+
+/// Signs and checks. The key lives as long as the process.
+pub(crate) struct Sealer {
+    key: [u8; 32],
+}
+
+/// What a state is good for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SealedState {
+    /// Whose call it is.
+    pub(crate) subject: String,
+    /// A digest of the call.
+    pub(crate) call: String,
+    /// When it is no longer good.
+    pub(crate) expires: Duration,
+    pub(crate) state: State,
+}
+
+/// How the call goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum State {
+    /// It waits here.
+    Parked(u64),
+    /// Its server waits for another part, with this state of its own.
+    Elsewhere {
+        /// As the server wrote it.
+        state: Option<Json>,
+        /// Whether an operator has said yes to the call.
+        approved: bool,
+        /// Tells it apart from every other, so that it counts once.
+        number: u64,
+    },
+}
+
+/// The system has no randomness for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random numbers, and what clients carry could be made up without them")]
+pub struct NoRandomness;
+
+/// Why a state is no good. To the client all are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("requestState is not one of ours for this call, or has expired")]
+pub(crate) struct BadState;
+
+// === impl Sealer ===
+
+impl Sealer {
+    pub(crate) fn new() -> Result<Self, NoRandomness> {
+        Self::filled(|key| getrandom::fill(key).map_err(|_| NoRandomness))
+    }
+
+    /// With a key that comes from elsewhere. One that can be guessed is worse than none.
+    fn filled(
+        fill: impl FnOnce(&mut [u8]) -> Result<(), NoRandomness>,
+    ) -> Result<Self, NoRandomness> {
+        let mut key = [0; 32];
+        fill(&mut key)?;
+        Ok(Self { key })
+    }
+
+    pub(crate) fn seal(&self, sealed: &SealedState) -> Json {
+        let millis = u64::try_from(sealed.expires.as_millis()).unwrap_or(u64::MAX);
+        let (subject, call) = (compose::string(&sealed.subject), compose::string(&sealed.call));
+        let expires = compose::number(millis);
+        let mut members = vec![("s", &subject), ("c", &call), ("x", &expires)];
+        let (parked, approved, once);
+        match &sealed.state {
+            State::Parked(id) => {
+                parked = compose::number(*id);
+                members.push(("p", &parked));
+            }
+            State::Elsewhere { state, approved: yes, number } => {
+                (approved, once) = (compose::number(u64::from(*yes)), compose::number(*number));
+                members.extend([("a", &approved), ("n", &once)]);
+                members.extend(state.as_ref().map(|state| ("i", state)));
+            }
+        }
+        let text = compose::object(&members);
+        let mut whole = self.sign(text.as_bytes()).to_vec();
+        whole.extend_from_slice(text.as_bytes());
+        compose::string(&URL_SAFE_NO_PAD.encode(whole))
+    }
+
+    /// Checks a state that came back with a call.
+    pub(crate) fn open(
+        &self,
+        state: &Json,
+        subject: &str,
+        call: &str,
+        now: Duration,
+    ) -> Result<State, BadState> {
+        if state.len() > MAX_STATE {
+            return Err(BadState);
+        }
+        let text: String = state.read().map_err(|_| BadState)?;
+        let whole = URL_SAFE_NO_PAD.decode(text).map_err(|_| BadState)?;
+        let (signature, text) = whole.split_at_checked(SIGNATURE).ok_or(BadState)?;
+        self.mac(text).verify_slice(signature).map_err(|_| BadState)?;
+        let json = Json::parse(text.to_vec()).map_err(|_| BadState)?;
+        let number = |key| object::get(&json, key).and_then(|json| json.read::<u64>().ok());
+        let is = |key, expected: &str| object::get_string(&json, key).as_deref() == Some(expected);
+        let expires = Duration::from_millis(number("x").ok_or(BadState)?);
+        if !is("s", subject) || !is("c", call) || now >= expires {
+            return Err(BadState);
+        }
+        match (number("p"), number("a"), number("n")) {
+            (Some(id), None, None) => Ok(State::Parked(id)),
+            (None, Some(approved), Some(number)) => {
+                let (state, approved) = (object::get(&json, "i"), approved == 1);
+                Ok(State::Elsewhere { state, approved, number })
+            }
+            _ => Err(BadState),
+        }
+    }
+
+    fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
+        // Any length of key will do, so this never fails; a mac over nothing would fit nothing.
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key).unwrap_or_else(|_| {
+            <Hmac<Sha256> as KeyInit>::new(&hmac::digest::array::Array::default())
+        });
+        mac.update(text);
+        mac
+    }
+
+    fn sign(&self, text: &[u8]) -> [u8; SIGNATURE] {
+        self.mac(text).finalize().into_bytes().into()
+    }
+}
+
+/// A digest of a call: where it was made, its method, and its params without what changes from part
+/// to part.
+pub(crate) fn digest(place: &str, method: &str, params: &Json) -> String {
+    let mut hash = Sha256::new();
+    // Each with its length before it, so that no two calls look the same put together.
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    };
+    add(place.as_bytes());
+    add(method.as_bytes());
+    for (key, value) in object::members(params).unwrap_or_default() {
+        if !matches!(key.as_str(), "_meta" | "inputResponses" | "requestState") {
+            add(key.as_bytes());
+            add(value.as_bytes());
+        }
+    }
+    URL_SAFE_NO_PAD.encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(10);
+
+    fn sealed(state: State) -> SealedState {
+        let (subject, call) = ("ann".to_owned(), "digest".to_owned());
+        SealedState { subject, call, expires: Duration::from_secs(20), state }
+    }
+
+    #[test]
+    fn without_randomness_there_is_no_key() {
+        assert_eq!(Sealer::filled(|_| Err(NoRandomness)).err(), Some(NoRandomness));
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_went() {
+        let sealer = Sealer::new().unwrap();
+        let inner = Json::parse(r#""opaque \u00e9""#.to_owned()).unwrap();
+        for state in [
+            State::Parked(7),
+            State::Elsewhere { state: None, approved: true, number: 1 },
+            State::Elsewhere { state: Some(inner), approved: false, number: 2 },
+        ] {
+            let carried = sealer.seal(&sealed(state.clone()));
+            assert_eq!(sealer.open(&carried, "ann", "digest", NOW), Ok(state));
+        }
+    }
+
+    #[test]
+    fn what_is_made_up_changed_late_or_somebody_elses_is_refused() {
+        let sealer = Sealer::new().unwrap();
+        let good = sealer.seal(&sealed(State::Parked(7)));
+        let text: String = good.read().unwrap();
+        let mut whole = URL_SAFE_NO_PAD.decode(&text).unwrap();
+        for bit in 0..whole.len() {
+            whole[bit] ^= 1;
+            let changed = compose::string(&URL_SAFE_NO_PAD.encode(&whole));
+            assert_eq!(sealer.open(&changed, "ann", "digest", NOW), Err(BadState));
+            whole[bit] ^= 1;
+        }
+        assert_eq!(sealer.open(&good, "bob", "digest", NOW), Err(BadState));
+        assert_eq!(sealer.open(&good, "ann", "other", NOW), Err(BadState));
+        assert_eq!(sealer.open(&good, "ann", "digest", Duration::from_secs(20)), Err(BadState));
+        assert_eq!(Sealer::new().unwrap().open(&good, "ann", "digest", NOW), Err(BadState));
+        for odd in [r#""""#, r#""x""#, "1", "null", "{}"] {
+            let odd = Json::parse(odd.to_owned()).unwrap();
+            assert_eq!(sealer.open(&odd, "ann", "digest", NOW), Err(BadState), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_digest_sees_the_call_and_not_its_part() {
+        let of = |text: &str| digest("", "tools/call", &Json::parse(text.to_owned()).unwrap());
+        let first = of(r#"{"name":"t","arguments":{"a":1},"_meta":{"x":1}}"#);
+        let later = of(r#"{"name":"t","arguments":{"a":1},"inputResponses":{},"requestState":""}"#);
+        assert_eq!(first, later);
+        assert_ne!(first, of(r#"{"name":"t","arguments":{"a":2}}"#));
+        assert_ne!(first, of(r#"{"name":"u","arguments":{"a":1}}"#));
+        let params = Json::parse(r#"{"name":"t"}"#).unwrap();
+        assert_ne!(digest("a", "tools/call", &params), digest("b", "tools/call", &params));
+        let forged = [
+            r#"{"q\u00001\u0000name":"delete","name":"harmless","z":2}"#,
+            r#"{"q":1,"name":"delete","name\u0000\"harmless\"\u0000z":2}"#,
+        ];
+        assert_ne!(of(forged[0]), of(forged[1]));
+    }
+}

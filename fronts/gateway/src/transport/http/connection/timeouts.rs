@@ -1,0 +1,247 @@
+//! A connection that ends when the other side stands still or is gone.
+//!
+//! Three waits are limited: for the next request, for the rest of a head that has begun, and for
+//! the other side to read what is written. A timer is set once and set again only when it fires
+//! too early, so that a request costs none.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
+
+use crate::transport::http::HttpLimits;
+use crate::transport::http::connection::connection_state::ConnectionState;
+use crate::transport::http::connection::head_scan::HeadScan;
+
+/// How often the connection of a client that has closed its side is probed.
+///
+/// Such a client may have closed the whole connection. Both look alike until something is sent, so
+/// that after this time the answer begins, if only with white space.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A stream that knows its socket.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
+    /// The error by which the other side refused what it was sent, if it did.
+    fn broken(&self) -> Option<io::Error>;
+}
+
+/// A connection with limits to its waits.
+pub(crate) struct Timed<S> {
+    stream: S,
+    scan: HeadScan,
+    state: Arc<ConnectionState>,
+    limits: HttpLimits,
+    /// When to look after a client that has closed its side; `None` while it may send more.
+    closed: Option<Instant>,
+    /// Since when we wait for the rest of a head that has begun; `None` when none has.
+    head: Option<Instant>,
+    /// The requests whose heads are read.
+    requests: u32,
+    quiet: Alarm,
+    /// Since when the other side has read nothing.
+    stalled: Option<Instant>,
+    stall: Alarm,
+}
+
+/// A timer that is only there once it was needed.
+#[derive(Default)]
+struct Alarm(Option<Pin<Box<Sleep>>>);
+
+// === impl Timed ===
+
+impl<S> Timed<S> {
+    pub(crate) fn new(stream: S, state: Arc<ConnectionState>, limits: &HttpLimits) -> Self {
+        Self {
+            stream,
+            scan: HeadScan::new(),
+            state,
+            limits: *limits,
+            closed: None,
+            // Whoever connects has something to say.
+            head: Some(Instant::now()),
+            requests: 0,
+            quiet: Alarm::default(),
+            stalled: None,
+            stall: Alarm::default(),
+        }
+    }
+
+    /// Whether the other side has kept us waiting too long for a request.
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.note_request();
+        let idle = self.limits.idle_connection;
+        match self.head {
+            // Nobody reads again just because an answer was sent, so that the alarm must be set
+            // before.
+            None if self.state.is_busy() => {
+                self.quiet.keep(idle, cx);
+                Poll::Pending
+            }
+            None => self.quiet.poll(self.state.rested() + idle, cx),
+            Some(since) => self.quiet.poll(since + self.limits.head_wait, cx),
+        }
+    }
+
+    /// A request that was taken had a whole head.
+    fn note_request(&mut self) {
+        let requests = self.state.requests();
+        if requests != self.requests {
+            self.requests = requests;
+            self.head = None;
+        }
+    }
+
+    /// Passes on what became of a write, unless nothing has become of it for too long.
+    fn limit<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let since = *self.stalled.get_or_insert_with(Instant::now);
+        ready!(self.stall.poll(since + self.limits.stall, cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+    }
+}
+
+impl<S: Socket> Timed<S> {
+    /// Waits for the answer to a client that has closed its side, as long as it may be there.
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // After the end an incomplete request stays incomplete, and an answered one needs no wait.
+        let is_whole = self.scan.is_between_requests();
+        while let Some(look) = self.closed.filter(|_| is_whole && self.state.is_busy()) {
+            if let Some(error) = self.stream.broken() {
+                return Poll::Ready(Err(error));
+            }
+            ready!(self.quiet.poll(look, cx));
+            self.state.probe();
+            self.closed = Some(Instant::now() + PROBE_INTERVAL);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: Socket> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.closed.is_some() {
+            return this.poll_closed(cx);
+        }
+        let before = buffer.filled().len();
+        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            this.note_request();
+            let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+            let got_some = !fresh.is_empty();
+            if got_some {
+                this.state.note_bytes();
+            }
+            this.scan.scan(fresh);
+            // A probe cannot be sent in the middle of a streamed answer, and clients
+            // that close their side alone do it before.
+            let may_read = !this.state.is_streaming();
+            if !got_some && read.is_ok() && buffer.remaining() > 0 && may_read {
+                this.closed = Some(Instant::now() + PROBE_INTERVAL);
+                return this.poll_closed(cx);
+            }
+            if got_some && this.head.is_none() && !this.state.is_busy() {
+                this.head = Some(Instant::now());
+            }
+            return Poll::Ready(read);
+        }
+        ready!(this.poll_quiet(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request came")))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.limit(written, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.limit(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            // Flushing what is already flushed is no progress.
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            flushed @ (Poll::Ready(Err(_)) | Poll::Pending) => self.limit(flushed, cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.limit(shut, cx)
+    }
+}
+
+// === impl Socket ===
+
+impl Socket for TcpStream {
+    fn broken(&self) -> Option<io::Error> {
+        self.take_error().unwrap_or_else(Some)
+    }
+}
+
+impl Socket for Box<TlsStream<TcpStream>> {
+    fn broken(&self) -> Option<io::Error> {
+        self.get_ref().0.broken()
+    }
+}
+
+// === impl Alarm ===
+
+impl Alarm {
+    /// Ready when it is `deadline`.
+    fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        ready!(timer.as_mut().poll(cx));
+        if timer.deadline() < deadline {
+            // It was set for an earlier wait; this one began later.
+            timer.as_mut().reset(deadline);
+            ready!(timer.as_mut().poll(cx));
+        }
+        Poll::Ready(())
+    }
+
+    /// Sees to it that the task is woken within `wait`, whatever it is at now.
+    fn keep(&mut self, wait: Duration, cx: &mut Context<'_>) {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep(wait)));
+        if timer.as_mut().poll(cx).is_ready() {
+            timer.as_mut().reset(Instant::now() + wait);
+            // Just set, it is not ready; but now it knows whom to wake.
+            let _: Poll<()> = timer.as_mut().poll(cx);
+        }
+    }
+}

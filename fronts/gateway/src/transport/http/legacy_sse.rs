@@ -1,0 +1,255 @@
+//! HTTP with server-sent events, the transport of 2024-11-05: one long stream to the client, and a
+//! page to which it posts its messages.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use capstan_model::Caller;
+use capstan_wire::{Json, Message};
+use futures::stream::{BoxStream, SelectAll, Stream as _};
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::http::StatusCode;
+use hyper::http::request::Parts;
+use tokio::sync::mpsc;
+
+use crate::fairness::fair_share::{Peer, Share};
+use crate::protocol::messages;
+use crate::transport::http::request::caller_header;
+use crate::transport::http::request::request_body::{self, Accepts};
+use crate::transport::http::request::trace_headers;
+use crate::transport::http::response::body::{self, Body};
+use crate::transport::http::response::events::{Events, Source, outs};
+use crate::transport::http::router::Face;
+use crate::transport::http::sessions::Key;
+use crate::{Answer, Client, Exchange, Gateway, Out, View};
+
+/// What a client has posted and its stream has not yet taken up.
+const POSTED: usize = 64;
+
+/// The older clients, by the id in the address of their page.
+#[derive(Default)]
+pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
+
+/// An older client, for as long as its stream is open.
+struct LegacyStream {
+    caller: Arc<Caller>,
+    view: View,
+    /// There once it has shaken hands.
+    client: OnceLock<Arc<Client>>,
+    stream: mpsc::Sender<Posted>,
+}
+
+/// What a post hands to the stream.
+enum Posted {
+    Request(Exchange),
+    Answer(Answer),
+    Inbox(mpsc::Receiver<Bytes>),
+    End,
+}
+
+/// The stream's side of an older client. With it everything ends that the client has asked for.
+pub(crate) struct Line {
+    posted: mpsc::Receiver<Posted>,
+    requests: SelectAll<BoxStream<'static, Out>>,
+    inbox: Option<mpsc::Receiver<Bytes>>,
+    _leave: Leave,
+}
+
+/// Takes the client out of the table when its stream is gone.
+struct Leave {
+    key: Key,
+    older: Arc<LegacyStream>,
+    clients: Arc<LegacyStreams>,
+    gateway: Arc<Gateway>,
+    _place: Share,
+}
+
+/// Opens the stream, which begins with the address to post to.
+pub(crate) fn open(face: &Face, head: &Parts, caller: Arc<Caller>, view: View) -> Response<Body> {
+    if !Accepts::of(&head.headers).events() {
+        return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
+    }
+    // What the client calls itself it says later; until then those of a caller count together.
+    let place = face.sessions().place(Peer::of(&caller));
+    let (Ok(key), Ok(place)) = (Key::new(), place) else {
+        return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
+    };
+    let (stream, posted) = mpsc::channel(POSTED);
+    let older = Arc::new(LegacyStream { caller, view, client: OnceLock::new(), stream });
+    let clients = Arc::clone(face.older());
+    clients.table().insert(key, Arc::clone(&older));
+    let gateway = Arc::clone(face.gateway());
+    let leave = Leave { key, older, clients, gateway, _place: place };
+    let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
+    let mut events = Events::new(Source::LegacyStream(line), face.limits().keep_alive);
+    events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));
+    body::events(events)
+}
+
+/// Takes a message that a client posts. What comes of it goes to the stream.
+pub(crate) async fn post(
+    face: &Face,
+    head: &Parts,
+    incoming: Incoming,
+    caller: &Caller,
+) -> Response<Body> {
+    let query = head.uri.query().unwrap_or_default();
+    let key = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
+    let Some(key) = key.and_then(|key| Key::parse(key.as_bytes())) else {
+        return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or none of ours");
+    };
+    let Some(older) = face.older().find(key, &caller.subject) else {
+        return body::refusal(StatusCode::NOT_FOUND, "there is no such session");
+    };
+    let text = match request_body::body(&head.headers, incoming, face.limits()).await {
+        Ok(text) => text,
+        Err(unread) => return body::refusal(unread.status(), unread),
+    };
+    let revision = older.client.get().map(|client| client.revision());
+    let messages = match messages::messages(&text, revision) {
+        Ok(messages) => messages,
+        Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
+    };
+    if !face.gateway().is_ready()
+        && let Some(Ok(Message::Request { id, .. })) =
+            messages.iter().find(|message| matches!(message, Ok(Message::Request { .. })))
+    {
+        return body::stopping(Some(id));
+    }
+    for message in messages {
+        let posted = match message {
+            Ok(message) => older.take(face.gateway(), traced(head, message)).await,
+            Err(answer) => Some(Posted::Answer(answer)),
+        };
+        if let Some(posted) = posted
+            && older.stream.send(posted).await.is_err()
+        {
+            return body::refusal(StatusCode::NOT_FOUND, "the stream is closed");
+        }
+    }
+    body::bare(StatusCode::ACCEPTED)
+}
+
+fn traced(head: &Parts, message: Message) -> Message {
+    match message {
+        Message::Request { id, method, params } => {
+            let params = trace_headers::adopt(&head.headers, params);
+            Message::Request { id, method, params: caller_header::adopt(&head.headers, params) }
+        }
+        other @ (Message::Notification { .. } | Message::Reply { .. }) => other,
+    }
+}
+
+// === impl LegacyStreams ===
+
+impl LegacyStreams {
+    fn find(&self, key: Key, subject: &str) -> Option<Arc<LegacyStream>> {
+        let older = Arc::clone(self.table().get(&key)?);
+        (older.caller.subject == subject).then_some(older)
+    }
+
+    /// Ends all streams once what was asked for is answered.
+    pub(crate) fn end_streams(&self) {
+        for older in self.table().values() {
+            // A stream with no room is not read, and is cut in time.
+            drop(older.stream.try_send(Posted::End));
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<LegacyStream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl LegacyStream ===
+
+impl LegacyStream {
+    async fn take(&self, gateway: &Arc<Gateway>, message: Message) -> Option<Posted> {
+        match (message, self.client.get()) {
+            (Message::Request { id, method, params }, None) if method == "initialize" => {
+                let party = gateway.party(Arc::clone(&self.caller), self.view.clone());
+                let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
+                if let Some(client) = client {
+                    let inbox = client.open_inbox();
+                    if let Err(second) = self.client.set(Arc::clone(&client)) {
+                        // Two handshakes at once: the first one counts.
+                        gateway.leave(&second);
+                        let words = "the handshake has been made";
+                        return Some(Posted::Answer(Answer::error(Some(&id), -32600, words)));
+                    }
+                    // There is always room for it: it is among the first things posted.
+                    if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
+                        // The stream ended meanwhile, and with it whoever would have said so.
+                        gateway.leave(&client);
+                        return None;
+                    }
+                }
+                Some(Posted::Answer(answer))
+            }
+            (Message::Request { id, method, params }, Some(client)) => {
+                Some(Posted::Request(gateway.request(client, id, &method, params)))
+            }
+            (Message::Request { id, method, .. }, None) if method == "ping" => {
+                Some(Posted::Answer(Answer::result(&id, &Json::empty_object())))
+            }
+            (Message::Request { id, .. }, None) => {
+                let words = "`initialize` comes first";
+                Some(Posted::Answer(Answer::error(Some(&id), -32600, words)))
+            }
+            (Message::Notification { method, params }, Some(client)) => {
+                gateway.notification(client, &method, params.as_ref());
+                None
+            }
+            (Message::Reply { id: Some(id), reply }, Some(client)) => {
+                client.take_reply(&id, reply);
+                None
+            }
+            (Message::Notification { .. } | Message::Reply { .. }, _) => None,
+        }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
+        while let Poll::Ready(posted) = self.posted.poll_recv(cx) {
+            match posted {
+                Some(Posted::Request(exchange)) => self.requests.push(outs(exchange)),
+                Some(Posted::Answer(answer)) => return Poll::Ready(Some(Out::Answer(answer))),
+                Some(Posted::Inbox(inbox)) => self.inbox = Some(inbox),
+                Some(Posted::End) | None => {
+                    self.posted.close();
+                    self.inbox = None;
+                    break;
+                }
+            }
+        }
+        if let Some(inbox) = &mut self.inbox
+            && let Poll::Ready(Some(message)) = inbox.poll_recv(cx)
+        {
+            return Poll::Ready(Some(Out::Message(message)));
+        }
+        match Pin::new(&mut self.requests).poll_next(cx) {
+            Poll::Ready(Some(out)) => Poll::Ready(Some(out)),
+            // No request is under way: more may come, unless it is time to end.
+            Poll::Ready(None) if self.posted.is_closed() => Poll::Ready(None),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+// === impl Leave ===
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.clients.table().remove(&self.key);
+        if let Some(client) = self.older.client.get() {
+            self.gateway.leave(client);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The HTTP transport: Streamable HTTP, HTTP with server-sent events, and pages for the operator.
+//!
+//! `serve` accepts connections (`connection`), `router` hands each request to its route after the
+//! checks of `request`. `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the
+//! clients with a handshake, and `response` sends whole bodies and streams.
+
+mod serve;
+mod connection;
+mod router;
+mod request;
+mod streamable;
+mod batch;
+mod legacy_sse;
+mod sessions;
+mod response;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+pub use serve::serve;
+
+/// How HTTP is served.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where the metrics are served, when not with all else.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Names, each with or without a port, by which clients may call us beside those of this
+    /// machine and the address itself.
+    pub allowed_hosts: Vec<String>,
+    /// Pages, as `https://host:port`, that may call us beside those of this machine.
+    pub allowed_origins: Vec<String>,
+    /// The certificate, when connections are encrypted.
+    pub tls: Option<Tls>,
+    /// Whether everybody who can reach the address may call, also from other machines.
+    pub insecure: bool,
+    /// Sizes and waits.
+    pub limits: HttpLimits,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The chain, ours first.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Sizes and waits.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// Longest body of a request, in bytes.
+    pub body: usize,
+    /// Connections at the same time; more wait to be accepted.
+    pub connections: usize,
+    /// Clients with a handshake at the same time; more are refused.
+    pub sessions: usize,
+    /// How long the head of a request may take once it has begun.
+    pub head_wait: Duration,
+    /// How long the body of a request may take.
+    pub body_wait: Duration,
+    /// How long a connection may stay without a request.
+    pub idle_connection: Duration,
+    /// How long a session may stay without a request and without a stream.
+    pub idle_session: Duration,
+    /// How long a client may read nothing of what waits for it.
+    pub stall: Duration,
+    /// How long a client may take to come back to a stream that broke; until then its call goes on.
+    pub resume: Duration,
+    /// How often a stream on which nothing happens shows that it is alive.
+    pub keep_alive: Duration,
+    /// How long calls may take to end when we stop; then they are given up.
+    pub drain: Duration,
+}
+
+/// An address that is ours.
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    metrics: Option<(TcpListener, SocketAddr)>,
+    settings: HttpSettings,
+}
+
+/// Why HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// Other machines could call, and nobody would ask who they are.
+    #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
+    Exposed(SocketAddr),
+    /// The address is taken, or not ours.
+    #[error("cannot listen on `{address}`")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A PEM file is there and has nothing of the kind in it.
+    #[error("there is no {what} in `{}`", path.display())]
+    NotInFile {
+        /// What it should have.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A PEM file is missing, or broken.
+    #[error("cannot read `{}`", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: pem::Error,
+    },
+    /// The certificate and the key do not make a server.
+    #[error("cannot use the certificate `{}` with its key", path.display())]
+    Certificate {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls::Error,
+    },
+}
+
+/// Takes the address, and reads the certificate if there is one.
+///
+/// # Errors
+/// When the address cannot be had or must not be, or the certificate is no good.
+pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
+    for address in [settings.listen].into_iter().chain(settings.metrics_listen) {
+        if !address.ip().to_canonical().is_loopback() && !settings.insecure {
+            return Err(HttpError::Exposed(address));
+        }
+    }
+    let tls = settings.tls.as_ref().map(acceptor).transpose()?;
+    let (listener, address) = listen(settings.listen).await?;
+    let metrics = match settings.metrics_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    Ok(Bound { listener, address, tls, metrics, settings })
+}
+
+/// Listens on an address, and says which it is.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), HttpError> {
+    let failed = |cause| HttpError::Bind { address, cause };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, HttpError> {
+    let unread = |what, path: &PathBuf, cause| {
+        let path = path.clone();
+        if matches!(cause, pem::Error::NoItemsFound) {
+            return HttpError::NotInFile { what, path };
+        }
+        HttpError::Pem { path, cause }
+    };
+    let chain = CertificateDer::pem_file_iter(&tls.cert).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.map_err(|cause| unread("certificate", &tls.cert, cause))?;
+    if chain.is_empty() {
+        return Err(unread("certificate", &tls.cert, pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key);
+    let key = key.map_err(|cause| unread("private key", &tls.key, cause))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+    let certificate = |cause| HttpError::Certificate { path: tls.cert.clone(), cause };
+    let mut config = config.map_err(certificate)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+// === impl HttpSettings ===
+
+impl HttpSettings {
+    /// Clear text at this address, for callers of this machine.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            metrics_listen: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls: None,
+            insecure: false,
+            limits: HttpLimits::default(),
+        }
+    }
+}
+
+// === impl HttpLimits ===
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            body: 4 * 1024 * 1024,
+            connections: 4096,
+            sessions: 10_000,
+            head_wait: Duration::from_secs(10),
+            body_wait: Duration::from_secs(30),
+            idle_connection: Duration::from_secs(90),
+            idle_session: Duration::from_mins(30),
+            stall: Duration::from_secs(30),
+            resume: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    /// The address, with the port that was picked.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the metrics, when they have their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(_, address)| *address)
+    }
+
+    /// `http`, or `https` when connections are encrypted.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}

@@ -1,0 +1,198 @@
+//! The arguments that a modern call repeats in headers, because the definition of its tool asks
+//! for it. Like the others, these headers must say what the body says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{ItemId, ServerName, Target};
+use capstan_wire::{Json, object};
+use hyper::header::{HeaderMap, HeaderName};
+
+use crate::transport::http::request::header_check::{Mismatch, decode};
+use crate::{Client, View};
+
+/// The keyword by which a schema asks for it.
+const KEYWORD: &str = "x-mcp-header";
+
+/// How deep in an argument such a value may stand.
+const MAX_DEPTH: usize = 16;
+
+/// What the tools of each server ask for.
+#[derive(Default)]
+pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
+
+/// What the tools of a server ask for. As long as its list is the same, so is this.
+struct Known {
+    list: Arc<[Item]>,
+    /// Only the tools that ask for anything.
+    tools: HashMap<String, Arc<[Repeat]>>,
+}
+
+/// An argument that is repeated.
+#[derive(Debug, PartialEq, Eq)]
+struct Repeat {
+    header: HeaderName,
+    path: Vec<String>,
+}
+
+// === impl ArgumentHeaders ===
+
+impl ArgumentHeaders {
+    /// Whether the headers of a call repeat what its tool asks for.
+    pub(crate) async fn check(
+        &self,
+        hub: &Hub,
+        headers: &HeaderMap,
+        client: &Client,
+        (name, params): (&str, &Json),
+    ) -> Result<(), Mismatch> {
+        let id = match client.view() {
+            View::All => hub.ids_of(&Target::tool(name)).next(),
+            View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
+        };
+        let id = id.map(|id| hub.catalog().overrides.own_name(id));
+        let Some(ItemId { server, item }) = id else { return Ok(()) };
+        if !hub.has(&server) {
+            return Ok(());
+        }
+        // What the caller may not know of is refused on the road, like what is not there.
+        if hub.policy().out_of_reach(client.caller(), &server).is_some() {
+            return Ok(());
+        }
+        // Where there is no list, the call fails for the same reason, and says it better.
+        let Ok(list) = hub.list(&server, Listing::Tools, Freshness::Current).await else {
+            return Ok(());
+        };
+        let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
+        let known = list.iter().find(|one| one.name == item);
+        if !known.is_some_and(|tool| hub.shows_tool(client.caller(), &server, tool)) {
+            return Ok(());
+        }
+        let arguments = object::get(params, "arguments");
+        for Repeat { header, path } in &*repeats {
+            let given = match headers.get(header) {
+                None => None,
+                Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch::PARAM)?),
+            };
+            if given != arguments.as_ref().and_then(|arguments| text_at(arguments, path)) {
+                return Err(Mismatch::PARAM);
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, server: &ServerName, list: &Arc<[Item]>, tool: &str) -> Option<Arc<[Repeat]>> {
+        let mut servers = self.servers();
+        if let Some(known) = servers.get(server)
+            && Arc::ptr_eq(&known.list, list)
+        {
+            return known.tools.get(tool).cloned();
+        }
+        let asks = |item: &Item| {
+            let repeats = read(&item.definition);
+            (!repeats.is_empty()).then(|| (item.name.clone(), repeats.into()))
+        };
+        let tools: HashMap<String, Arc<[Repeat]>> = list.iter().filter_map(asks).collect();
+        let repeats = tools.get(tool).cloned();
+        servers.insert(server.clone(), Known { list: Arc::clone(list), tools });
+        repeats
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The arguments of a tool that are repeated.
+fn read(definition: &Json) -> Vec<Repeat> {
+    let mut repeats = Vec::new();
+    // Most tools have none, and their schemas need no second look.
+    if definition.as_str().contains(KEYWORD)
+        && let Some(schema) = object::get(definition, "inputSchema")
+    {
+        walk(&schema, &mut Vec::new(), &mut repeats);
+    }
+    repeats
+}
+
+fn walk(schema: &Json, path: &mut Vec<String>, repeats: &mut Vec<Repeat>) {
+    let [keyword, properties] = object::peek(schema, [KEYWORD, "properties"]);
+    let name = keyword.and_then(|name| name.read::<String>().ok()).filter(|name| !name.is_empty());
+    let header = name.map(|name| HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes()));
+    if let Some(Ok(header)) = header {
+        repeats.push(Repeat { header, path: path.clone() });
+    }
+    if path.len() >= MAX_DEPTH {
+        return;
+    }
+    let properties = properties.and_then(|properties| object::members(&properties).ok());
+    for (name, schema) in properties.unwrap_or_default() {
+        path.push(name);
+        walk(&schema, path, repeats);
+        path.pop();
+    }
+}
+
+/// What stands in an argument, as a header says it; `None` for what no header repeats.
+fn text_at(arguments: &Json, path: &[String]) -> Option<String> {
+    let value = path.iter().try_fold(arguments.clone(), |value, name| object::get(&value, name))?;
+    let text = value.as_str();
+    match text.bytes().next()? {
+        b'"' => value.read().ok(),
+        b't' | b'f' => Some(text.to_owned()),
+        b'-' | b'0'..=b'9' if value.read::<i64>().is_ok() => Some(text.to_owned()),
+        b'-' | b'0'..=b'9' => {
+            let number = value.read::<f64>().ok().filter(|number| number.fract() == 0.0)?;
+            Some(format!("{number:.0}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_definition_says_what_is_repeated() {
+        let definition = json(
+            r#"{"name":"t","inputSchema":{"properties":{
+                "region":{"type":"string","x-mcp-header":"Region"},
+                "plain":{"type":"string"},
+                "bad":{"type":"string","x-mcp-header":"a b"},
+                "odd":{"type":"string","x-mcp-header":7},
+                "deep":{"type":"object","properties":{"n":{"x-mcp-header":"N"}}}}}}"#,
+        );
+        let paths: Vec<String> = read(&definition)
+            .iter()
+            .map(|repeat| format!("{} {}", repeat.header, repeat.path.join(".")))
+            .collect();
+        assert_eq!(paths, ["mcp-param-region region", "mcp-param-n deep.n"]);
+        assert_eq!(read(&json(r#"{"name":"x-mcp-header"}"#)), []);
+    }
+
+    #[test]
+    fn values_are_repeated_as_plain_text() {
+        let arguments = json(r#"{"a":"x\u00e9","b":true,"c":-7,"d":42.0,"e":1.5,"f":null,"g":[]}"#);
+        let at = |name: &str| text_at(&arguments, &[name.to_owned()]);
+        let expected = [
+            ("a", Some("xé")),
+            ("b", Some("true")),
+            ("c", Some("-7")),
+            ("d", Some("42")),
+            ("e", None),
+            ("f", None),
+            ("g", None),
+            ("none", None),
+        ];
+        for (name, text) in expected {
+            assert_eq!(at(name).as_deref(), text, "{name}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Pages that the operator lets call us: their browser is told that they may read the answers.
+//!
+//! Nothing is granted here that the guard refuses; this only says so in the words of browsers.
+
+use hyper::Response;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderValue, VARY,
+};
+use hyper::http::request::Parts;
+use hyper::http::{Method, StatusCode};
+
+use crate::transport::http::response::body::{self, Body};
+
+/// The methods of all routes.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+
+/// What a page may read beside the body.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate");
+
+/// What a page may send when its browser does not say what it wants to.
+const HEADERS: HeaderValue = HeaderValue::from_static(
+    "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, \
+     Mcp-Name, Mcp-Session-Id",
+);
+
+/// How long a browser may remember it, in seconds.
+const AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Whether a browser asks beforehand what a page may do.
+pub(crate) fn is_preflight(head: &Parts) -> bool {
+    head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to such a question of a page that may call.
+pub(crate) fn preflight(head: &Parts) -> Response<Body> {
+    let mut response = body::bare(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    // Arguments are repeated in headers of any name, so that no list could be complete.
+    let wanted = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.unwrap_or(HEADERS));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, AGE);
+    response
+}
+
+/// Lets a page of this origin read an answer.
+pub(crate) fn admit(response: &mut Response<Body>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+}

@@ -1,0 +1,144 @@
+//! The headers of a modern request repeat what is in its body, for those who route by them. Who
+//! reads the body must see to it that they do.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use capstan_wire::protocol::META_VERSION;
+use capstan_wire::{Json, object};
+use hyper::header::{HeaderMap, HeaderName};
+
+use crate::transport::http::request::request_body::VERSION;
+
+/// `Mcp-Method`.
+pub(crate) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+
+/// `Mcp-Name`.
+pub(crate) static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// How a value is wrapped that a header cannot carry as it is.
+const SENTINEL: (&str, &str) = ("=?base64?", "?=");
+
+/// The header that does not fit the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the header `{0}` is missing or does not fit the body")]
+pub(crate) struct Mismatch(&'static str);
+
+/// What the body of a request says that its headers repeat.
+pub(crate) struct MirroredValues {
+    /// The revision it is written in.
+    pub(crate) version: Option<String>,
+    /// The name of what it is about.
+    pub(crate) name: Option<String>,
+    /// The member that has the name, when that is no text.
+    pub(crate) no_text: Option<&'static str>,
+}
+
+// === impl MirroredValues ===
+
+impl MirroredValues {
+    pub(crate) fn read(method: &str, params: Option<&Json>) -> Self {
+        let Some(params) = params else { return Self { version: None, name: None, no_text: None } };
+        let key = name_key(method);
+        let [meta, name] = object::peek(params, ["_meta", key.unwrap_or("_meta")]);
+        let version = meta.and_then(|meta| object::get_string(&meta, META_VERSION));
+        let name = name.filter(|_| key.is_some()).map(|name| name.read().ok());
+        let no_text = key.filter(|_| matches!(name, Some(None)));
+        Self { version, name: name.flatten(), no_text }
+    }
+}
+
+// === impl Mismatch ===
+
+impl Mismatch {
+    /// An argument that is repeated.
+    pub(crate) const PARAM: Self = Self("Mcp-Param-*");
+}
+
+/// Whether the header says the same revision as the body.
+pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mismatch> {
+    let same = headers.get(&VERSION).is_some_and(|given| given == version);
+    if same { Ok(()) } else { Err(Mismatch("MCP-Protocol-Version")) }
+}
+
+/// Whether the headers say the same method and name as the body.
+pub(crate) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    said: &MirroredValues,
+) -> Result<(), Mismatch> {
+    if headers.get(&METHOD).is_none_or(|given| given != method) {
+        return Err(Mismatch("Mcp-Method"));
+    }
+    if name_key(method).is_none() {
+        return Ok(());
+    }
+    let given = match headers.get(&NAME) {
+        None => None,
+        Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
+    };
+    if given == said.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+}
+
+/// The member that is the name of what a method is about.
+fn name_key(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// A value as it was before it became a header; `None` when it was wrapped wrongly.
+pub(crate) fn decode(value: &str) -> Option<String> {
+    let (begin, end) = SENTINEL;
+    match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_all(method: &str, params: &str, headers: &[(&'static str, &str)], bad: Option<&str>) {
+        let given = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        let params = Json::parse(params.to_owned()).unwrap();
+        let said = MirroredValues::read(method, Some(&params));
+        let result = check(&given.collect(), method, &said);
+        assert_eq!(result.err().map(|Mismatch(name)| name), bad, "{method} {params} {headers:?}");
+    }
+
+    #[test]
+    fn headers_must_repeat_method_and_name() {
+        let (method, name) = (Some("Mcp-Method"), Some("Mcp-Name"));
+        let call = |value| [("mcp-method", "tools/call"), ("mcp-name", value)];
+        check_all("tools/list", "{}", &[("mcp-method", "tools/list")], None);
+        check_all("tools/list", "{}", &[], method);
+        check_all("tools/list", "{}", &[("mcp-method", "TOOLS/LIST")], method);
+        check_all("tools/list", "{}", &[("mcp-method", "prompts/list")], method);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("a"), None);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("b"), name);
+        check_all("tools/call", r#"{"name":"a"}"#, &call("A"), name);
+        check_all("tools/call", r#"{"name":"a"}"#, &[("mcp-method", "tools/call")], name);
+        check_all("tools/call", "{}", &call("a"), name);
+        check_all("tools/call", r#"{"name":7}"#, &call("7"), name);
+        let wrapped = [("=?base64?w7w=?=", None), ("=?base64?w7w?=", name), ("ü", name)];
+        for (value, bad) in wrapped {
+            check_all("tools/call", r#"{"name":"ü"}"#, &call(value), bad);
+        }
+        check_all("tools/call", r#"{"name":"=?base64?w7w="}"#, &call("=?base64?w7w="), None);
+        let read = [("mcp-method", "resources/read"), ("mcp-name", "a://b")];
+        check_all("resources/read", r#"{"uri":"a://b","name":"x"}"#, &read, None);
+        check_all("resources/read", r#"{"uri":"a://c"}"#, &read, name);
+        let get = [("mcp-method", "tasks/get"), ("mcp-name", "t1")];
+        check_all("tasks/get", r#"{"taskId":"t1"}"#, &get, None);
+        check_all("tasks/get", r#"{"taskId":"t2"}"#, &get, name);
+        // A method that there is no longer must be told so, whatever the headers are.
+        check_all("tasks/result", r#"{"taskId":"t1"}"#, &[("mcp-method", "tasks/result")], None);
+    }
+}

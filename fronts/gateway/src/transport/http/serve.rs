@@ -1,0 +1,296 @@
+//! Accepts connections and serves each, until it is time to stop.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use capstan_model::Caller;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{self, Instant, MissedTickBehavior};
+use tokio_rustls::TlsAcceptor;
+
+use crate::Gateway;
+use crate::gateway::shutdown::LAST_WORDS;
+use crate::transport::http::connection::connection_state::{Busy, ConnectionState};
+use crate::transport::http::connection::timeouts::{Socket, Timed};
+use crate::transport::http::router::{Face, Listener, Visitor};
+use crate::transport::http::{Bound, HttpLimits};
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Longest head of a request, in bytes.
+const MAX_HEAD: usize = 32 * 1024;
+
+/// How much of a body is read, and of an answer gathered, at once, in bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// How long to wait when no connection can be accepted, which is when there are no more files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the log warns that connections cannot be accepted.
+const WARN_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a connection may say nothing before its first request when descriptors run out.
+const FIRST_BYTE_GRACE: Duration = Duration::from_secs(1);
+
+/// Connections to the address of the metrics at the same time; more wait to be accepted.
+const METRICS_CONNECTIONS: usize = 16;
+
+/// How often old sessions are looked for, in the time that one may be idle.
+pub(crate) const SWEEPS: u32 = 8;
+
+/// Accepts the connections of one address, and has all that they share.
+struct AcceptLoop {
+    face: Arc<Face>,
+    tls: Option<TlsAcceptor>,
+    listener: Listener,
+    commands: watch::Sender<ConnectionCommand>,
+    /// Connections that could not be accepted since the last warning, and its time.
+    failed: u64,
+    told: Option<Instant>,
+}
+
+/// A command to all connections of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConnectionCommand {
+    /// Close if no request is under way: there are no more descriptors for others.
+    MakeRoom,
+    /// Close once the request under way is answered.
+    Stop,
+}
+
+/// Serves until `stop`; then requests under way may end, calls that have not ended in time are told
+/// so, and who does not hear that is cut.
+pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
+    let Bound { listener, address, tls, metrics, settings } = bound;
+    let limits = settings.limits;
+    gateway.own.store(settings.allowed_hosts.is_empty(), Ordering::Relaxed);
+    let face = Arc::new(Face::new(Arc::clone(&gateway), (address, metrics.as_ref()), &settings));
+    let mut aside = JoinSet::new();
+    if let Some((listener, _)) = metrics {
+        aside
+            .spawn(serve_metrics(AcceptLoop::new(&face, tls.clone(), Listener::Metrics), listener));
+    }
+    let mut accept_loop = AcceptLoop::new(&face, tls, Listener::Clients);
+    let mut connections = JoinSet::new();
+    let mut sweep = time::interval(limits.idle_session / SWEEPS);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut forget = time::interval((limits.resume / 2).max(Duration::from_secs(1)));
+    forget.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stop = pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept(), if connections.len() < limits.connections => {
+                accept_loop.take(accepted, &mut connections).await;
+            }
+            Some(_) = connections.join_next() => {}
+            _ = sweep.tick() => face.sweep(),
+            _ = forget.tick() => face.forget_streams(),
+        }
+    }
+    // Streams on which things are only told would never end by themselves.
+    face.end_streams();
+    accept_loop.commands.send_replace(ConnectionCommand::Stop);
+    drain((&gateway, &limits), &listener, &mut accept_loop, &mut connections).await;
+    drop(listener);
+    let told = async { while connections.join_next().await.is_some() {} };
+    if time::timeout(LAST_WORDS, told).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections are cut");
+        connections.shutdown().await;
+    }
+    face.end();
+}
+
+/// Waits for the calls under way, and gives them up when their time is over.
+async fn drain(
+    (gateway, limits): (&Gateway, &HttpLimits),
+    listener: &TcpListener,
+    accept_loop: &mut AcceptLoop,
+    connections: &mut JoinSet<()>,
+) {
+    let mut drained = pin!(gateway.drain());
+    let mut late = pin!(time::sleep(limits.drain));
+    let mut is_drained = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut drained, if !is_drained => {
+                is_drained = true;
+                accept_loop.commands.send_replace(ConnectionCommand::Stop);
+            }
+            () = &mut late => {
+                gateway.give_up();
+                accept_loop.commands.send_replace(ConnectionCommand::Stop);
+                break;
+            }
+            // Whoever waits for a call may have to answer a question of its server.
+            accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
+                accept_loop.take(accepted, connections).await;
+            }
+            ended = connections.join_next(), if is_drained || !connections.is_empty() => {
+                if is_drained && ended.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Serves the metrics for as long as the gateway runs.
+async fn serve_metrics(mut accept_loop: AcceptLoop, listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            accepted = listener.accept(), if connections.len() < METRICS_CONNECTIONS => {
+                accept_loop.take(accepted, &mut connections).await;
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+// === impl AcceptLoop ===
+
+impl AcceptLoop {
+    fn new(face: &Arc<Face>, tls: Option<TlsAcceptor>, listener: Listener) -> Self {
+        let commands = watch::Sender::new(ConnectionCommand::MakeRoom);
+        Self { face: Arc::clone(face), tls, listener, commands, failed: 0, told: None }
+    }
+
+    /// Takes a connection in.
+    async fn take(
+        &mut self,
+        accepted: io::Result<(TcpStream, SocketAddr)>,
+        connections: &mut JoinSet<()>,
+    ) {
+        match accepted {
+            Ok((stream, from)) => {
+                let caller = Arc::new(Caller::stranger(Some(from.ip())));
+                let visitor = Visitor {
+                    caller,
+                    listener: self.listener,
+                    state: Arc::new(ConnectionState::new()),
+                };
+                let face = Arc::clone(&self.face);
+                let commands = self.commands.subscribe();
+                connections.spawn(welcome(face, visitor, (stream, self.tls.clone()), commands));
+            }
+            Err(error) => self.make_room(&error).await,
+        }
+    }
+
+    /// Has idle connections closed, and waits a moment for their descriptors.
+    async fn make_room(&mut self, error: &io::Error) {
+        self.failed += 1;
+        if self.told.is_none_or(|told| told.elapsed() >= WARN_INTERVAL) {
+            let failed = self.failed;
+            tracing::warn!(
+                %error, failed,
+                "cannot accept connections; idle ones are closed; raise `ulimit -n` if this lasts"
+            );
+            (self.failed, self.told) = (0, Some(Instant::now()));
+        }
+        // `Stop` is final: no other command replaces it.
+        let has_stopped = *self.commands.borrow() == ConnectionCommand::Stop;
+        if !has_stopped {
+            self.commands.send_replace(ConnectionCommand::MakeRoom);
+        }
+        time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Serves one connection, encrypted or not.
+async fn welcome(
+    face: Arc<Face>,
+    visitor: Visitor,
+    (stream, tls): (TcpStream, Option<TlsAcceptor>),
+    commands: watch::Receiver<ConnectionCommand>,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection sends late");
+    }
+    let Some(tls) = tls else { return converse(face, visitor, stream, commands).await };
+    let state = Arc::clone(&visitor.state);
+    let encrypted = tokio::select! {
+        biased;
+        accepted = time::timeout(face.limits().head_wait, tls.accept(stream)) => accepted,
+        () = wait_for_eviction(&state, commands.clone()) => return,
+    };
+    match encrypted {
+        Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), commands).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
+        Err(_) => tracing::debug!("a connection did not get encrypted in time"),
+    }
+}
+
+/// Waits until descriptors run out while the connection has said nothing for too long.
+async fn wait_for_eviction(
+    state: &ConnectionState,
+    mut commands: watch::Receiver<ConnectionCommand>,
+) {
+    while commands.changed().await.is_ok() {
+        if *commands.borrow_and_update() == ConnectionCommand::MakeRoom
+            && state.is_silent_for(FIRST_BYTE_GRACE)
+        {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn converse(
+    face: Arc<Face>,
+    visitor: Visitor,
+    stream: impl Socket,
+    mut commands: watch::Receiver<ConnectionCommand>,
+) {
+    let state = Arc::clone(&visitor.state);
+    let io = TokioIo::new(Timed::new(stream, Arc::clone(&state), face.limits()));
+    let service = service_fn(|request: Request<Incoming>| {
+        // At once, and not when the future is first polled: from here on the head is read.
+        let busy = Busy::new(&state);
+        let (face, visitor) = (Arc::clone(&face), visitor.clone());
+        async move {
+            Ok::<_, Infallible>(face.answer(request, visitor).await.map(|body| body.with(busy)))
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);
+    // The head has its own limit in `Timed`, which costs no timer a request.
+    http.header_read_timeout(None);
+    let mut connection = pin!(http.serve_connection(io, service));
+    let result = loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => break result,
+            _ = commands.changed() => {
+                let command = *commands.borrow_and_update();
+                if command == ConnectionCommand::MakeRoom && state.is_silent_for(FIRST_BYTE_GRACE) {
+                    return;
+                }
+                if command == ConnectionCommand::Stop || state.is_resting() {
+                    connection.as_mut().graceful_shutdown();
+                    break connection.await;
+                }
+            }
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(error = %error, "a connection ended early");
+    }
+}

@@ -1,0 +1,354 @@
+//! Streamable HTTP: a message is posted, and what comes of it is the answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_model::Caller;
+use capstan_wire::protocol::{
+    HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MODERN, UNSUPPORTED_VERSION,
+};
+use capstan_wire::{Json, Message, RequestId, object};
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::StatusCode;
+use hyper::http::request::Parts;
+
+use crate::protocol::fault::MISSING_CAPABILITY;
+use crate::protocol::messages::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages, one};
+use crate::transport::http::batch;
+use crate::transport::http::connection::connection_state::ConnectionState;
+use crate::transport::http::request::caller_header;
+use crate::transport::http::request::header_check::{self, MirroredValues};
+use crate::transport::http::request::request_body::{self, Accepts, SESSION, VERSION};
+use crate::transport::http::request::trace_headers;
+use crate::transport::http::response::body::{self, Body};
+use crate::transport::http::response::events::{Form, outs};
+use crate::transport::http::router::Face;
+use crate::transport::http::sessions::{Held, Key};
+use crate::{Answer, Exchange, Next, Out, Revision, View};
+
+/// A message that is posted.
+#[derive(Clone, Copy)]
+pub(crate) struct Post<'a> {
+    pub(crate) face: &'a Face,
+    pub(crate) head: &'a Parts,
+    pub(crate) state: &'a ConnectionState,
+}
+
+/// A request, taken apart.
+struct Asked {
+    id: RequestId,
+    method: String,
+    params: Option<Json>,
+}
+
+/// Why a session is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoSession {
+    #[error("the header `Mcp-Session-Id` is missing")]
+    Missing,
+    #[error("the header `Mcp-Session-Id` has several values; send one")]
+    Several,
+    #[error("there is no such session")]
+    Unknown,
+    #[error("this `MCP-Protocol-Version` is not known here; known are {}", Revision::ALL.map(Revision::as_str).join(", "))]
+    Version,
+}
+
+/// Takes what a client posts.
+pub(crate) async fn post(
+    post: Post<'_>,
+    incoming: Incoming,
+    (caller, view): (Arc<Caller>, View),
+) -> Response<Body> {
+    let Post { face, head, .. } = post;
+    let accepts = Accepts::of(&head.headers);
+    if accepts == Accepts::Neither {
+        let words = "answers are `application/json` or `text/event-stream`";
+        return body::refusal(StatusCode::NOT_ACCEPTABLE, words);
+    }
+    let text = match request_body::body(&head.headers, incoming, face.limits()).await {
+        Ok(text) => text,
+        Err(unread) => return body::refusal(unread.status(), unread),
+    };
+    if is_batch(&text) {
+        return match session(face, head, &caller, &view) {
+            Ok(session) => Box::pin(batch::answer(post, &text, accepts, session)).await,
+            Err(missing) => no_batch(&text, missing),
+        };
+    }
+    let message = one(&text);
+    // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
+    drop(text);
+    match message {
+        Ok(Message::Request { id, method, params }) => {
+            let asked = Asked { id, method, params };
+            request(post, accepts, (caller, view), asked).await
+        }
+        Ok(message) => tell(face, head, &caller, &view, message),
+        Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
+    }
+}
+
+async fn request(
+    post: Post<'_>,
+    accepts: Accepts,
+    (caller, view): (Arc<Caller>, View),
+    mut asked: Asked,
+) -> Response<Body> {
+    let Post { face, head, .. } = post;
+    if !face.gateway().is_ready() {
+        return body::stopping(Some(&asked.id));
+    }
+    asked.params =
+        caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, asked.params));
+    if let Some(said) = modern(&head.headers, &asked) {
+        let made = make_modern(face, head, (caller, view), &asked, &said);
+        return match made.await {
+            Ok(client) => {
+                let Asked { id, method, params } = asked;
+                let exchange = ask(face, accepts, &client, (id, &method, params));
+                answer(post, accepts, exchange, None).await
+            }
+            Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
+        };
+    }
+    if asked.method == "initialize" {
+        return Box::pin(initialize(face, head, (caller, view), asked)).await;
+    }
+    let session = match session(face, head, &caller, &view) {
+        Ok(session) => session,
+        Err(missing) => return missing.response(Some(&asked.id)),
+    };
+    let Asked { id, method, params } = asked;
+    let exchange = ask(face, accepts, session.client(), (id, &method, params));
+    answer(post, accepts, exchange, Some(session)).await
+}
+
+/// Refuses a batch that belongs to no session: for its JSON, for being a batch, or for the session.
+fn no_batch(text: &Bytes, missing: NoSession) -> Response<Body> {
+    match (messages(text, None), missing) {
+        (Err(answer), NoSession::Missing) => body::json(StatusCode::BAD_REQUEST, answer),
+        (Err(answer), _) if answer.error_code() == Some(PARSE_ERROR) => {
+            body::json(StatusCode::BAD_REQUEST, answer)
+        }
+        (_, missing) => missing.response(None),
+    }
+}
+
+/// Takes a notification, or the reply to a request of ours.
+fn tell(
+    face: &Face,
+    head: &Parts,
+    caller: &Caller,
+    view: &View,
+    message: Message,
+) -> Response<Body> {
+    if says_modern(&head.headers) {
+        return match message {
+            // Without a session there is nothing that it could be about.
+            Message::Notification { .. } => body::bare(StatusCode::ACCEPTED),
+            // 2026-07-28 has no requests to its clients.
+            Message::Reply { .. } | Message::Request { .. } => {
+                let words = "a client of 2026-07-28 sends requests and notifications only";
+                let answer = Answer::error(None, INVALID_REQUEST, words);
+                body::json(StatusCode::BAD_REQUEST, answer)
+            }
+        };
+    }
+    let session = match session(face, head, caller, view) {
+        Ok(session) => session,
+        Err(missing) => return missing.response(None),
+    };
+    match message {
+        Message::Notification { method, params } => {
+            face.gateway().notification(session.client(), &method, params.as_ref());
+        }
+        Message::Reply { id: Some(id), reply } => session.client().take_reply(&id, reply),
+        Message::Reply { id: None, .. } | Message::Request { .. } => {}
+    }
+    body::bare(StatusCode::ACCEPTED)
+}
+
+/// The session that a request belongs to.
+pub(crate) fn session(
+    face: &Face,
+    head: &Parts,
+    caller: &Caller,
+    view: &View,
+) -> Result<Held, NoSession> {
+    check_version(&head.headers)?;
+    let key = head.headers.get(&SESSION).ok_or(NoSession::Missing)?;
+    if key.as_bytes().contains(&b',') {
+        return Err(NoSession::Several);
+    }
+    let key = Key::parse(key.as_bytes()).ok_or(NoSession::Unknown)?;
+    face.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
+}
+
+/// Whether the header says that the request is modern.
+pub(crate) fn says_modern(headers: &HeaderMap) -> bool {
+    headers.get(&VERSION).is_some_and(|version| version == MODERN)
+}
+
+fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
+    let Some(version) = headers.get(&VERSION) else { return Ok(()) };
+    let known = version.to_str().ok().and_then(Revision::parse);
+    if known.is_some() { Ok(()) } else { Err(NoSession::Version) }
+}
+
+/// What a request says that its headers repeat, when it is modern.
+fn modern(headers: &HeaderMap, asked: &Asked) -> Option<MirroredValues> {
+    let says_modern = says_modern(headers);
+    if !says_modern && headers.contains_key(&SESSION) {
+        return None;
+    }
+    let said = MirroredValues::read(&asked.method, asked.params.as_ref());
+    let is = says_modern || said.version.is_some() || asked.method == "server/discover";
+    is.then_some(said)
+}
+
+/// The client of a modern request, or the answer when it is refused.
+async fn make_modern(
+    face: &Face,
+    head: &Parts,
+    (caller, view): (Arc<Caller>, View),
+    asked: &Asked,
+    said: &MirroredValues,
+) -> Result<Arc<crate::Client>, Answer> {
+    let Asked { id, method, params } = asked;
+    let mismatch = |mismatch: header_check::Mismatch| {
+        Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
+    };
+    if let Some(version) = &said.version {
+        header_check::check_version(&head.headers, version).map_err(mismatch)?;
+    }
+    let party = face.gateway().stateless(caller, view);
+    let client = face.gateway().modern(id, params.as_ref(), party)?;
+    if let Some(member) = said.no_text {
+        let words = format!("`{member}` must be a text");
+        return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
+    }
+    header_check::check(&head.headers, method, said).map_err(mismatch)?;
+    if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
+        let hub = face.gateway().hub();
+        let repeated = face.repeats().check(&hub, &head.headers, &client, (name, params)).await;
+        repeated.map_err(mismatch)?;
+    }
+    Ok(client)
+}
+
+async fn initialize(
+    face: &Face,
+    head: &Parts,
+    (caller, view): (Arc<Caller>, View),
+    asked: Asked,
+) -> Response<Body> {
+    if let Err(missing) = check_version(&head.headers) {
+        return missing.response(Some(&asked.id));
+    }
+    let full = |id: &RequestId| {
+        let answer = Answer::error(Some(id), -32000, "there are too many sessions");
+        body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
+    };
+    let info = asked.params.as_ref().and_then(|params| object::get(params, "clientInfo"));
+    let Ok(place) = face.sessions().place(face.gateway().peer(&caller, info.as_ref())) else {
+        return full(&asked.id);
+    };
+    // A copy, so that a session does not hold on to the buffer of its connection.
+    let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
+    let params = params.and_then(|params| Json::parse(params).ok());
+    let party = face.gateway().party(caller, view);
+    let (answer, client) = face.gateway().initialize(&asked.id, params.as_ref(), party).await;
+    let Some(client) = client else { return body::json(StatusCode::OK, answer) };
+    let Ok(key) = face.sessions().add(Arc::clone(&client), place) else {
+        face.gateway().leave(&client);
+        return full(&asked.id);
+    };
+    let mut response = body::json(StatusCode::OK, answer);
+    if let Ok(value) = HeaderValue::try_from(key.to_text()) {
+        response.headers_mut().insert(&SESSION, value);
+    }
+    response
+}
+
+/// Hands a request on. A large answer comes in parts, but never as an event.
+fn ask(
+    face: &Face,
+    accepts: Accepts,
+    client: &Arc<crate::Client>,
+    (id, method, params): (RequestId, &str, Option<Json>),
+) -> Exchange {
+    if accepts == Accepts::Events {
+        face.gateway().request(client, id, method, params)
+    } else {
+        face.gateway().request_streamed(client, id, method, params)
+    }
+}
+
+/// What comes of a request: its answer, or events when something comes before it.
+async fn answer(
+    post: Post<'_>,
+    accepts: Accepts,
+    mut exchange: Exchange,
+    session: Option<Held>,
+) -> Response<Body> {
+    let is_modern = session.is_none();
+    let first = loop {
+        let next = tokio::select! {
+            biased;
+            next = exchange.next_or_stream() => next,
+            () = post.state.probed() => {
+                let form = if accepts.events() { Form::Events } else { Form::Json };
+                return post.face.begun(form, (Vec::new(), outs(exchange)), session);
+            }
+        };
+        let next = match next {
+            Some(Next::Streamed(coming)) => return body::coming(*coming, session),
+            Some(Next::Out(out)) => Some(out),
+            None => None,
+        };
+        match next {
+            Some(Out::Answer(answer)) if accepts != Accepts::Events => {
+                let status = if is_modern { status(&answer) } else { StatusCode::OK };
+                return body::json(status, answer);
+            }
+            // There is no way to say it to a client that takes no events.
+            Some(Out::Message(message)) if accepts == Accepts::Json => {
+                if let Some(session) = &session {
+                    session.client().unheard(&message);
+                }
+            }
+            Some(out) => break out,
+            // It was cancelled, and nobody waits for it.
+            None => return body::bare(StatusCode::ACCEPTED),
+        }
+    };
+    post.face.streamed(vec![first], outs(exchange), session)
+}
+
+/// The status that goes with the answer to a modern request.
+fn status(answer: &Answer) -> StatusCode {
+    match answer.error_code() {
+        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(
+            HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION | PARSE_ERROR
+            | INVALID_REQUEST,
+        ) => StatusCode::BAD_REQUEST,
+        Some(_) | None => StatusCode::OK,
+    }
+}
+
+// === impl NoSession ===
+
+impl NoSession {
+    pub(crate) fn response(self, id: Option<&RequestId>) -> Response<Body> {
+        let (status, code) = match self {
+            Self::Missing | Self::Several => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
+            Self::Unknown => (StatusCode::NOT_FOUND, -32001),
+            Self::Version => (StatusCode::BAD_REQUEST, INVALID_PARAMS),
+        };
+        body::json(status, Answer::error(id, code, &self.to_string()))
+    }
+}

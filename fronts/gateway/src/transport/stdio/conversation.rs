@@ -1,0 +1,310 @@
+//! What becomes of each message of the client.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use capstan_model::Caller;
+use capstan_wire::{Json, Message, RequestId};
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc;
+
+use crate::client::MAX_RUNNING;
+use crate::protocol::messages::{INVALID_REQUEST, cancelled, is_batch, messages, one};
+use crate::transport::stdio::batch::{BatchId, Batches};
+use crate::transport::stdio::outbox::Outbox;
+use crate::{Answer, Client, Exchange, Gateway, Out, Party, View};
+
+/// While so many bytes wait for the client to read them, nothing more is read of it.
+const MAX_WAITING: usize = 4 * 1024 * 1024;
+
+/// A conversation with the client on the other side.
+pub(crate) struct Conversation {
+    pub(crate) gateway: Arc<Gateway>,
+    /// What waits to be written.
+    pub(crate) out: Outbox,
+    party: Party,
+    /// The client as it introduced itself, if it did.
+    legacy: Option<Arc<Client>>,
+    /// What is worked on.
+    pub(crate) work: Work,
+    /// Whether it is just being greeted; until then nobody knows who asks.
+    greeting: bool,
+    /// Requests that came without a handshake: each is a client of its own.
+    modern: HashMap<RequestId, Arc<Client>>,
+    batches: Batches,
+}
+
+/// What may have something to say.
+pub(crate) struct Work {
+    running: FuturesUnordered<BoxFuture<'static, Event>>,
+    /// What the client is told that belongs to no request.
+    inbox: Option<mpsc::Receiver<Bytes>>,
+}
+
+/// A request that is worked on.
+pub(crate) struct Running {
+    id: RequestId,
+    exchange: Exchange,
+    batch: Option<BatchId>,
+    /// Whether it is listed under those without a handshake.
+    modern: bool,
+}
+
+/// Something has come of what is worked on.
+pub(crate) enum Event {
+    /// A client is greeted, or refused.
+    Greeted(Answer, Option<Arc<Client>>),
+    /// Something has come of a request; nothing, when it was cancelled.
+    Said(Box<Running>, Option<Out>),
+    /// There is something to tell that belongs to no request.
+    Told(Option<Bytes>),
+}
+
+// === impl Conversation ===
+
+impl Conversation {
+    pub(crate) fn new(gateway: Arc<Gateway>, caller: Arc<Caller>) -> Self {
+        let party = gateway.party(caller, View::All);
+        Self {
+            gateway,
+            out: Outbox::default(),
+            party,
+            legacy: None,
+            work: Work { running: FuturesUnordered::new(), inbox: None },
+            greeting: false,
+            modern: HashMap::new(),
+            batches: Batches::default(),
+        }
+    }
+
+    /// Whether another message can be taken now.
+    pub(crate) fn takes(&self) -> bool {
+        !self.greeting && self.out.waiting() < MAX_WAITING
+    }
+
+    /// Whether nothing is worked on and nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.work.running.is_empty() && self.out.is_empty()
+    }
+
+    /// Puts what has come, together with whatever else has come, into the outbox.
+    pub(crate) fn on_all(&mut self, first: Event) {
+        self.on(first);
+        // Bounded by what has come already: a request goes back only to wait.
+        for _ in 0..MAX_RUNNING {
+            let Some(Some(event)) = self.work.running.next().now_or_never() else { break };
+            self.on(event);
+        }
+        while let Some(Ok(message)) = self.work.inbox.as_mut().map(mpsc::Receiver::try_recv) {
+            self.out.message(message);
+        }
+    }
+
+    /// Takes one line.
+    pub(crate) fn take(&mut self, line: &Bytes) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        if is_batch(line) {
+            self.batch(line);
+            return;
+        }
+        match one(line) {
+            Ok(message) => self.message(message, None),
+            Err(answer) => self.out.answer(answer),
+        }
+    }
+
+    /// Refuses a line that was too long to keep.
+    pub(crate) fn refuse_long(&mut self, limit: usize) {
+        let message = format!("a message may have {limit} bytes at most");
+        self.out.answer(Answer::error(None, INVALID_REQUEST, &message));
+    }
+
+    /// The client is gone: whatever it still waits for ends.
+    pub(crate) fn leave(&mut self) {
+        self.work.running.clear();
+        self.modern.clear();
+        if let Some(client) = self.legacy.take() {
+            self.gateway.leave(&client);
+        }
+    }
+
+    fn batch(&mut self, line: &Bytes) {
+        let messages = match messages(line, self.legacy.as_ref().map(|client| client.revision())) {
+            Ok(messages) => messages,
+            Err(answer) => return self.out.answer(answer),
+        };
+        let id = self.batches.open();
+        for message in messages {
+            match message {
+                Ok(message) => self.message(message, Some(id)),
+                Err(answer) => self.batches.refuse(id, answer),
+            }
+        }
+        self.settle(id, None);
+    }
+
+    fn message(&mut self, message: Message, batch: Option<BatchId>) {
+        match message {
+            Message::Request { id, method, params } => self.request(id, &method, params, batch),
+            Message::Notification { method, params } => self.notification(&method, params.as_ref()),
+            Message::Reply { id: Some(id), reply } => {
+                if let Some(client) = &self.legacy {
+                    client.take_reply(&id, reply);
+                }
+            }
+            Message::Reply { id: None, .. } => {
+                tracing::debug!("the client could not read a message of ours");
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: RequestId,
+        method: &str,
+        params: Option<Json>,
+        batch: Option<BatchId>,
+    ) {
+        let modern = Gateway::is_modern(params.as_ref());
+        if method == "initialize" && !modern {
+            return self.greet(id, params, batch);
+        }
+        let refuse = |message| Answer::error(Some(&id), INVALID_REQUEST, message);
+        if self.work.running.len() >= MAX_RUNNING {
+            return self.answer(refuse("too many requests at the same time"), batch);
+        }
+        let client = match (&self.legacy, modern) {
+            (Some(client), false) => Arc::clone(client),
+            // Whoever wants to know whether we are there need not say who asks.
+            (None, false) if method == "ping" => {
+                return self.answer(Answer::result(&id, &Json::empty_object()), batch);
+            }
+            // Whoever neither introduces itself nor says enough is told what is missing.
+            (None, false) if method != "server/discover" => {
+                return self.answer(refuse("a conversation begins with `initialize`"), batch);
+            }
+            (_, _) if self.modern.contains_key(&id) => {
+                return self.answer(refuse("there is a request of that id already"), batch);
+            }
+            (_, _) => match self.gateway.modern(&id, params.as_ref(), self.party.clone()) {
+                Ok(client) => client,
+                Err(answer) => return self.answer(answer, batch),
+            },
+        };
+        let modern = client.revision().is_modern();
+        if modern {
+            self.modern.insert(id.clone(), Arc::clone(&client));
+        }
+        if let Some(batch) = batch {
+            self.batches.expect(batch);
+        }
+        let exchange = self.gateway.request(&client, id.clone(), method, params);
+        self.wait_for(Box::new(Running { id, exchange, batch, modern }));
+    }
+
+    fn greet(&mut self, id: RequestId, params: Option<Json>, batch: Option<BatchId>) {
+        if batch.is_some() {
+            let message = "`initialize` must not be part of a batch";
+            return self.answer(Answer::error(Some(&id), INVALID_REQUEST, message), batch);
+        }
+        self.greeting = true;
+        let (gateway, party) = (Arc::clone(&self.gateway), self.party.clone());
+        self.work.running.push(Box::pin(async move {
+            let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
+            Event::Greeted(answer, client)
+        }));
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&Json>) {
+        // Without a handshake each request is a client of its own, and only we know which.
+        if method == "notifications/cancelled"
+            && let Some(id) = params.and_then(cancelled)
+            && let Some(client) = self.modern.get(&id)
+        {
+            return client.cancel(&id);
+        }
+        if let Some(client) = &self.legacy {
+            self.gateway.notification(client, method, params);
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Greeted(answer, client) => {
+                self.greeting = false;
+                self.out.answer(answer);
+                if let Some(client) = client {
+                    self.work.inbox = Some(client.open_inbox());
+                    if let Some(before) = self.legacy.replace(client) {
+                        self.gateway.leave(&before);
+                    }
+                }
+            }
+            Event::Said(running, Some(Out::Message(message))) => {
+                self.out.message(message);
+                self.wait_for(running);
+            }
+            Event::Said(running, last) => {
+                if running.modern {
+                    self.modern.remove(&running.id);
+                }
+                let answer = match last {
+                    Some(Out::Answer(answer)) => Some(answer),
+                    Some(Out::Message(_)) | None => None,
+                };
+                match (running.batch, answer) {
+                    (Some(batch), answer) => self.settle(batch, answer),
+                    (None, Some(answer)) => self.out.answer(answer),
+                    (None, None) => {}
+                }
+            }
+            Event::Told(Some(message)) => self.out.message(message),
+            Event::Told(None) => self.work.inbox = None,
+        }
+    }
+
+    /// Answers a request that is not worked on.
+    fn answer(&mut self, answer: Answer, batch: Option<BatchId>) {
+        match batch {
+            Some(batch) => self.batches.refuse(batch, answer),
+            None => self.out.answer(answer),
+        }
+    }
+
+    fn settle(&mut self, batch: BatchId, answer: Option<Answer>) {
+        if let Some(answers) = self.batches.settle(batch, answer) {
+            self.out.answers(answers);
+        }
+    }
+
+    fn wait_for(&self, mut running: Box<Running>) {
+        self.work.running.push(Box::pin(async move {
+            let out = running.exchange.next().await;
+            Event::Said(running, out)
+        }));
+    }
+}
+
+// === impl Work ===
+
+impl Work {
+    /// What comes next. Nothing is lost when this is dropped.
+    pub(crate) async fn next(&mut self) -> Event {
+        let Self { running, inbox } = self;
+        let told = async {
+            match inbox {
+                Some(inbox) => inbox.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(event) = running.next() => event,
+            told = told => Event::Told(told),
+        }
+    }
+}

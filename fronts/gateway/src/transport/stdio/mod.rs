@@ -1,0 +1,173 @@
+//! The stdio face: one client, who talks over our standard input and output.
+//!
+//! Read in this order: [`serve`] carries messages until the client is gone, `conversation` says
+//! what becomes of each, `batch` is several at once, `lines` and `outbox` are the two ends, and
+//! [`streams`] opens our own standard streams.
+//!
+//! **Invariant:** stdout belongs to the protocol. Nothing but messages is ever written there.
+
+mod batch;
+mod conversation;
+mod lines;
+mod outbox;
+pub mod streams;
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use capstan_model::Caller;
+use tokio::io::AsyncRead;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::Gateway;
+use crate::gateway::shutdown::LAST_WORDS;
+use conversation::Conversation;
+use lines::{Line, Lines};
+use streams::Outlet;
+
+/// Longest message, in bytes.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// How long requests may go on whose client has closed its side and still reads.
+const CLOSED: Duration = Duration::from_secs(10);
+
+/// How often a client that has closed its side is checked for whether it still reads.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
+/// while: when we are asked to, for `ending`; when the client has closed its side, as long as it
+/// reads what comes of them.
+///
+/// # Errors
+/// When the client can no longer be heard or told anything.
+pub async fn serve(
+    gateway: Arc<Gateway>,
+    caller: Arc<Caller>,
+    (input, mut output): (impl AsyncRead + Unpin, impl Outlet),
+    (stop, ending): (impl Future<Output = ()>, Duration),
+) -> io::Result<()> {
+    gateway.own.store(true, Ordering::Relaxed);
+    let mut talk = Conversation::new(Arc::clone(&gateway), caller);
+    let mut lines = Lines::new(input, MAX_LINE);
+    let result = carry(&mut talk, &mut lines, &mut output, (stop, ending)).await;
+    talk.leave();
+    let rest = async {
+        while result.is_ok() && !talk.out.is_empty() {
+            talk.out.write_to(&mut output).await?;
+        }
+        io::Result::Ok(())
+    };
+    match tokio::time::timeout(LAST_WORDS, rest).await {
+        Ok(flushed) => result.and(flushed),
+        Err(_) => result,
+    }
+}
+
+/// Carries messages to and fro.
+async fn carry(
+    talk: &mut Conversation,
+    lines: &mut Lines<impl AsyncRead + Unpin>,
+    output: &mut impl Outlet,
+    (stop, time): (impl Future<Output = ()>, Duration),
+) -> io::Result<()> {
+    let gateway = Arc::clone(&talk.gateway);
+    let mut stop = pin!(stop);
+    let mut end: Option<End<'_>> = None;
+    let (mut open, mut asked, mut gone) = (true, false, false);
+    let mut probe = tokio::time::interval(PROBE_INTERVAL);
+    // It is first polled when the client closes its side, which may be hours from now.
+    probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        while talk.takes()
+            && let Some(line) = lines.buffered()
+        {
+            take(talk, line);
+        }
+        if end.as_ref().is_some_and(|end| end.drained) && talk.is_idle() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop, if !asked => {
+                asked = true;
+                // A client that has closed its side and has us stopped waits for nothing more.
+                end = Some(End::new(&gateway, if open { time } else { Duration::ZERO }));
+            }
+            late = ending(&mut end) => match late {
+                Late::Drained => {}
+                Late::TimeIsUp => gateway.give_up(),
+                Late::StopSignal => return Ok(()),
+            },
+            // No more is made than a client reads.
+            event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
+            written = talk.out.write_to(output), if !talk.out.is_empty() => written?,
+            read = lines.fill(), if open && talk.takes() => if read? == 0 {
+                open = false;
+                if let Some(line) = lines.rest() {
+                    take(talk, line);
+                }
+                if end.is_none() {
+                    end = Some(End::new(&gateway, CLOSED));
+                }
+            },
+            _ = probe.tick(), if !open && !gone => {
+                gone = !output.is_read();
+                if gone && !asked {
+                    end = Some(End::new(&gateway, Duration::ZERO));
+                }
+            }
+        }
+    }
+}
+
+/// The end has begun: no new requests are taken, and those under way have only so much time.
+struct End<'a> {
+    drain: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    limit: Pin<Box<tokio::time::Sleep>>,
+    drained: bool,
+    given_up: bool,
+}
+
+/// What happens while we end.
+enum Late {
+    Drained,
+    TimeIsUp,
+    /// Clients have had their time to hear that, too.
+    StopSignal,
+}
+
+// === impl End ===
+
+impl<'a> End<'a> {
+    fn new(gateway: &'a Gateway, time: Duration) -> Self {
+        let limit = Box::pin(tokio::time::sleep(time));
+        Self { drain: Box::pin(gateway.drain()), limit, drained: false, given_up: false }
+    }
+}
+
+async fn ending(end: &mut Option<End<'_>>) -> Late {
+    let Some(end) = end else { return std::future::pending().await };
+    tokio::select! {
+        () = &mut end.drain, if !end.drained => {
+            end.drained = true;
+            Late::Drained
+        }
+        () = &mut end.limit => {
+            if std::mem::replace(&mut end.given_up, true) {
+                return Late::StopSignal;
+            }
+            end.limit.as_mut().reset(Instant::now() + LAST_WORDS);
+            Late::TimeIsUp
+        }
+    }
+}
+
+fn take(talk: &mut Conversation, line: Line) {
+    match line {
+        Line::Whole(line) => talk.take(&line),
+        Line::TooLong => talk.refuse_long(MAX_LINE),
+    }
+}
