@@ -4,21 +4,17 @@
 //! same keys is tested in `schema.rs`.
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
-mod audit;
-mod gateway;
 mod openapi;
 mod overrides;
-mod rates;
 
-use audit::Audit;
-use gateway::Gateway;
 use indexmap::IndexMap;
 use openapi::OpenApi;
 use overrides::ServerTools;
-use rates::Rate;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 
-use crate::shape_access::{Access, Authorization};
+use crate::settings::form::{DurationSchema, Table};
+use crate::settings::{Audit, Gateway, Mcp, Screen, Tools};
+use crate::shape_access::Access;
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -31,15 +27,15 @@ pub(crate) struct File {
     /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
     pub(crate) access: Access,
     /// What binds the tools of all servers.
-    pub(crate) tools: Tools,
+    pub(crate) tools: <Tools as Table>::Keys,
     /// What binds all servers.
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: <Mcp as Table>::Keys,
     /// The audit log; a project file has no say in it.
-    pub(crate) audit: Audit,
+    pub(crate) audit: <Audit as Table>::Keys,
     /// What is looked at in answers.
-    pub(crate) screen: Screen,
+    pub(crate) screen: <Screen as Table>::Keys,
     /// Where `capstan serve --http` listens, and to whom; a project file has no say in it.
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: <Gateway as Table>::Keys,
 }
 
 /// One MCP server.
@@ -100,22 +96,22 @@ pub(crate) struct Server {
     always_load: bool,
     /// How long a call may take.
     #[schemars(extend("default" = "60s"))]
-    timeout: Duration,
+    timeout: DurationSchema,
     /// How long the start may take.
     #[schemars(extend("default" = "30s"))]
-    startup_timeout: Duration,
+    startup_timeout: DurationSchema,
     /// When `capstan serve` starts it: with the gateway, when a client first asks for a list, or at the first call, which `auto` is too. Where nothing is known of it from before, `lazy` and `auto` start it with the gateway once.
     #[schemars(extend("default" = "auto"))]
     start: Start,
     /// When `capstan serve` stops it for want of use: `never`, a duration, or by how often it is called (`adaptive`: 5 minutes above 20 calls an hour, 3 from 5 on, else 1).
     #[schemars(extend("default" = "adaptive"))]
-    idle_timeout: Duration,
+    idle_timeout: DurationSchema,
     /// The shortest idle time that `adaptive` chooses.
     #[schemars(extend("default" = "1m"))]
-    min_idle_timeout: Duration,
+    min_idle_timeout: DurationSchema,
     /// The longest idle time that `adaptive` chooses.
     #[schemars(extend("default" = "5m"))]
-    max_idle_timeout: Duration,
+    max_idle_timeout: DurationSchema,
     /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
     #[schemars(extend("default" = "untrusted"))]
     trust: Trust,
@@ -228,52 +224,6 @@ pub(crate) struct Effect {
     write: Vec<String>,
 }
 
-/// What binds the tools of all servers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Tools {
-    /// How many calls a session may make. Of several files the smallest number counts.
-    max_tool_calls_per_session: u32,
-    /// Lists beside the permissions; the stricter of the two verdicts wins.
-    policy: RuleLists,
-    /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
-    authorization: Authorization,
-    /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
-    rates: Vec<Rate>,
-}
-
-/// What binds all servers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Mcp {
-    /// The only commands that may be started: bare names or exact paths. Unset, any.
-    allowed_commands: Vec<String>,
-    /// How many servers may be added at run time.
-    #[schemars(extend("default" = 10))]
-    max_dynamic_servers: u32,
-    /// What an unset variable without a default means for the servers of this file.
-    #[schemars(extend("default" = "error"))]
-    missing_env: MissingEnv,
-    /// Whether servers may ask the operator.
-    #[schemars(extend("default" = true))]
-    elicitation_enabled: bool,
-    /// How long a question waits before it counts as declined.
-    #[schemars(extend("default" = "2m"))]
-    elicitation_timeout: Duration,
-    /// How many questions may wait.
-    #[schemars(extend("default" = 16))]
-    elicitation_queue: u32,
-}
-
-/// What is looked at in answers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Screen {
-    /// The largest answer.
-    #[schemars(extend("default" = "10MiB"))]
-    max_answer: Size,
-}
-
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub(crate) enum Type {
@@ -330,41 +280,4 @@ pub(crate) enum Default {
     AskWrites,
     Allow,
     Deny,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum MissingEnv {
-    Error,
-    Empty,
-}
-
-/// A time with its unit.
-pub(crate) struct Duration;
-
-/// A number of bytes with its unit.
-pub(crate) struct Size;
-
-// === impl Duration ===
-
-impl JsonSchema for Duration {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "title": "duration", "examples": ["30s", "2m", "500ms"] })
-    }
-}
-
-// === impl Size ===
-
-impl JsonSchema for Size {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "title": "size", "examples": ["10MiB", "512KiB"] })
-    }
 }

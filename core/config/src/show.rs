@@ -65,6 +65,14 @@ pub(crate) fn text(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
+/// A value as a file would have it.
+pub(crate) fn json(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(string) => text(string),
+        other => other.to_string(),
+    }
+}
+
 /// A list of strings as a file would have it.
 fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.into_iter().map(text).collect();

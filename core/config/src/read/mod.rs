@@ -8,10 +8,7 @@ mod preset;
 mod kind;
 mod access;
 mod authorization;
-mod audit;
-mod gateway;
-mod rates;
 mod tables;
 
 pub(crate) use file::Part;
-pub(crate) use tables::{Setting, Tables};
+pub(crate) use tables::Tables;

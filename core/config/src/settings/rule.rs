@@ -46,7 +46,7 @@ pub struct Rule {
 }
 
 /// A rule in a list whose order decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OrderedRule {
     /// What it says.
     pub verdict: Verdict,
