@@ -24,7 +24,8 @@ fn relax(schema: &mut Value) {
                     object.shift_remove("required");
                 }
             }
-            if object.get("default").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            let empty = |default: &Value| default.is_null() || *default == Value::Array(Vec::new());
+            if object.get("default").is_some_and(empty) {
                 object.shift_remove("default");
             }
             object.values_mut().for_each(relax);

@@ -12,7 +12,6 @@ use std::cmp::Reverse;
 
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::DefaultRule;
-use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
 use self::environment::EnvSettings;
@@ -21,7 +20,7 @@ use crate::read::server::Limits;
 use crate::read::{Part, Tables};
 use crate::settings::form::{Form, Setting};
 use crate::settings::rule::{OrderedRule, Reach, Rules};
-use crate::settings::server::ServerEntry;
+use crate::settings::server::{ServerEntry, networks};
 use crate::settings::{
     AccessSetting, Audit, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp, Screen,
     Tools,
@@ -100,7 +99,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
                 loaded.problems.extend(collision(nearer, &server.entry, file));
                 let narrowed = nearer.keep_restrictions_of(&server.entry);
-                loaded.problems.extend(fewer_networks(nearer, &server.entry, &narrowed));
+                loaded.problems.extend(networks::narrowed(nearer, &server.entry, &narrowed));
             } else {
                 loaded.shown.extend(server.shown);
                 loaded.config.servers.insert(name, server.entry);
@@ -134,27 +133,6 @@ fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Op
     let problem = Problem::warning(message).help(SAME_NAME);
     let place = Some(file.place(&(start..start)));
     Some(Problem { place, server: Some(other.name.clone()), ..problem })
-}
-
-/// Reports the networks of a project's entry that the user's own entry does not wholly allow.
-fn fewer_networks(
-    nearer: &ServerEntry,
-    replaced: &ServerEntry,
-    narrowed: &[Network],
-) -> Option<Problem> {
-    let listed: Vec<String> = narrowed.iter().map(|one| format!("`{one}`")).collect();
-    if listed.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "server `{}` ({}) is reached in {} only as far as your own entry ({}) allows it",
-        nearer.display,
-        nearer.origin,
-        listed.join(", "),
-        replaced.origin
-    );
-    let help = "add to `networks` in your own entry what is meant";
-    Some(Problem { server: Some(nearer.name.clone()), ..Problem::warning(message).help(help) })
 }
 
 // === impl Loaded ===

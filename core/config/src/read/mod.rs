@@ -3,8 +3,7 @@
 pub(crate) mod file;
 pub(crate) mod server;
 mod openapi;
-mod overrides;
-mod preset;
+pub(crate) mod preset;
 mod kind;
 mod access;
 mod authorization;

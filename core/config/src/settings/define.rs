@@ -106,20 +106,40 @@ macro_rules! keys {
         }
     };
     // A table that occurs once.
-    (@sort { $about:tt $title:tt $vis:vis table $Name:ident [$({ [$($own_doc:literal)+] $own:ident, $Own:ty })*] } [$({
+    (@sort { $about:tt $title:tt $vis:vis table $Name:ident [] } [$({
         [$($doc:literal)+] $key:ident, $Type:ty, $Form:ty $(= $default:expr)?
     })*] $all:tt) => {
-        keys! { @struct $about $vis $Name [$({ [$($own_doc)+] $own, $Own })*]
-            [$({ [$($doc)+] $key, $Type $(= $default)? })*] }
+        keys! { @struct $about $vis $Name [] [$({ [$($doc)+] $key, $Type $(= $default)? })*] }
         keys! { @schema $about $title $Name $all }
 
         impl $Name {
             /// Reads the keys of a table.
+            pub(crate) fn read(fields: &mut $crate::fields::Fields<'_, '_>) -> Self {
+                Self { $($key: keys!(@read fields, $key, $Form $(= $default)?),)* }
+            }
+        }
+
+        keys! { @impl_default $Name [] [$({ $key $(, $default)? })*] }
+    };
+    // A table that occurs once, with fields that are not keys.
+    (@sort { $about:tt $title:tt $vis:vis table $Name:ident [$({
+        [$($own_doc:literal)+] $own:ident, $Own:ty
+    })+] } [$({
+        [$($doc:literal)+] $key:ident, $Type:ty, $Form:ty $(= $default:expr)?
+    })*] $all:tt) => {
+        keys! { @struct $about $vis $Name [$({ [$($own_doc)+] $own, $Own })+]
+            [$({ [$($doc)+] $key, $Type $(= $default)? })*] }
+        keys! { @schema $about $title $Name $all }
+
+        impl $Name {
+            /// Reads the keys of a table; `None` if one of the other fields has no value. The keys
+            /// are checked in any case.
             pub(crate) fn read(
                 fields: &mut $crate::fields::Fields<'_, '_>,
-                $($own: $Own,)*
-            ) -> Self {
-                Self { $($own,)* $($key: keys!(@read fields, $key, $Form $(= $default)?),)* }
+                $($own: Option<$Own>,)*
+            ) -> Option<Self> {
+                $(let $key = keys!(@read fields, $key, $Form $(= $default)?);)*
+                Some(Self { $($own: $own?,)* $($key,)* })
             }
         }
     };
@@ -165,6 +185,9 @@ macro_rules! keys {
             }
         }
 
+        keys! { @impl_default $Name [$({ $own })*] [$({ $key $(, $default)? })*] }
+    };
+    (@impl_default $Name:ident [$({ $own:ident })*] [$({ $key:ident $(, $default:expr)? })*]) => {
         impl Default for $Name {
             fn default() -> Self {
                 Self {
@@ -183,24 +206,6 @@ macro_rules! keys {
         $vis struct $Name {
             $($(#[doc = $own_doc])+ pub $own: $Own,)*
             $($(#[doc = $doc])+ pub $key: keys!(@type $Type $(= $default)?),)*
-        }
-    };
-    // The keys of a type that another crate defines.
-    ($(#[doc = $about:literal])+ foreign $Name:ident keys { $(
-        $(#[doc = $doc:literal])+
-        $key:ident: $Type:ty $(as $Form:ty)? $(= $default:expr)?;
-    )* }) => {
-        keys! { @schema [$($about)+] [] $Name [$({
-            form [$($doc)+] $key, keys!(@form $Type $(as $Form)?) $(= $default)?
-        })*] }
-
-        /// Reads the keys of a table.
-        fn read_keys(fields: &mut $crate::fields::Fields<'_, '_>) -> $Name {
-            $Name {
-                $($key: keys!(
-                    @read fields, $key, keys!(@form $Type $(as $Form)?) $(= $default)?
-                ),)*
-            }
         }
     };
     ($(#[doc = $about:literal])+ $vis:vis $mode:ident $Name:ident $(: $title:literal)?

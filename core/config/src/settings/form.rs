@@ -21,7 +21,7 @@ pub(crate) trait Form {
     /// Reads the value of a key and reports what is wrong with it.
     fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self::Value>;
 
-    /// The value as a file has it.
+    /// The value as a file has it; null for a table.
     fn write(value: &Self::Value) -> Json;
 }
 
