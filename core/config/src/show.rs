@@ -67,10 +67,7 @@ pub(crate) fn text(text: &str) -> String {
 
 /// A value as a file would have it.
 pub(crate) fn json(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(string) => text(string),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), text)
 }
 
 /// A list of strings as a file would have it.

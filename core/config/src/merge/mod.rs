@@ -172,9 +172,9 @@ impl Merge<'_> {
     }
 
     /// The value of a setting, noted for `config show`.
-    pub(crate) fn optional<T>(&mut self, key: String, setting: Option<Setting<T>>) -> Option<T> {
+    pub(crate) fn optional<T>(&mut self, key: &str, setting: Option<Setting<T>>) -> Option<T> {
         let Setting { value, shown, origin } = setting?;
-        self.add(&key, shown, Some(&origin));
+        self.add(key, shown, Some(&origin));
         Some(value)
     }
 
@@ -190,7 +190,7 @@ impl Merge<'_> {
         if setting.is_none() && section.defaults == Defaults::Shown {
             self.add(&key, show::json(&F::write(&default)), None);
         }
-        self.optional(key, setting).unwrap_or(default)
+        self.optional(&key, setting).unwrap_or(default)
     }
 
     fn add(&mut self, key: &str, value: String, origin: Option<&Origin>) {

@@ -72,7 +72,7 @@ macro_rules! keys {
     };
     // The value of a key in all files.
     (@merge $merge:ident, $section:ident, $found:expr, $key:ident, $Form:ty, $policy:ident) => {
-        $merge.optional($section.key(stringify!($key)), $crate::merge::policy::$policy($found, None))
+        $merge.optional(&$section.key(stringify!($key)), $crate::merge::policy::$policy($found, None))
     };
     (@merge $merge:ident, $section:ident, $found:expr, $key:ident, $Form:ty = $default:expr, $policy:ident) => {
         $merge.value::<$Form>(
