@@ -20,7 +20,7 @@ use crate::read::server::Limits;
 use crate::read::{Part, Tables};
 use crate::settings::form::{Form, Setting};
 use crate::settings::rule::{OrderedRule, Reach, Rules};
-use crate::settings::server::{ServerEntry, networks};
+use crate::settings::server::ServerEntry;
 use crate::settings::{
     AccessSetting, Audit, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp, Screen,
     Tools,
@@ -98,8 +98,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
             let name = server.entry.name.clone();
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
                 loaded.problems.extend(collision(nearer, &server.entry, file));
-                let narrowed = nearer.keep_restrictions_of(&server.entry);
-                loaded.problems.extend(networks::narrowed(nearer, &server.entry, &narrowed));
+                loaded.problems.extend(nearer.keep_restrictions_of(&server.entry));
             } else {
                 loaded.shown.extend(server.shown);
                 loaded.config.servers.insert(name, server.entry);

@@ -8,7 +8,9 @@ use crate::fields::{Fields, Given};
 use crate::mask::{mask_arguments, mask_url};
 use crate::settings::form::OneOf as _;
 use crate::settings::server::words::Transport;
-use crate::settings::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
+use crate::settings::server::{
+    CliProgram, Fallback, KEYS_OF_KINDS, Kind, OpenApi, Program, Remote,
+};
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
@@ -22,33 +24,11 @@ pub(super) struct Reached {
     pub(super) target: String,
 }
 
-const PROGRAMS: &[Transport] = &[Transport::Stdio, Transport::Cli];
-const REMOTES: &[Transport] = &[Transport::Http, Transport::Sse];
-const WITH_HEADERS: &[Transport] = &[Transport::Http, Transport::Sse, Transport::OpenApi];
-
-/// The keys that only some kinds have.
-const OWN_KEYS: &[(&str, &[Transport])] = &[
-    ("command", PROGRAMS),
-    ("args", PROGRAMS),
-    ("env", PROGRAMS),
-    ("cwd", PROGRAMS),
-    ("env_passthrough", PROGRAMS),
-    ("url", REMOTES),
-    ("headers", WITH_HEADERS),
-    ("networks", WITH_HEADERS),
-    ("openapi", &[Transport::OpenApi]),
-    ("cli", &[Transport::Cli]),
-    ("cli_help", &[Transport::Cli]),
-    ("cli_depth", &[Transport::Cli]),
-    ("cli_only", &[Transport::Cli]),
-    ("tools", &[Transport::Cli]),
-];
-
 /// Reads how the server is reached; `None` when that cannot be made out.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     let chosen = choose(fields);
     let what = chosen.map(|(what, _)| what);
-    for (key, kinds) in OWN_KEYS {
+    for (key, kinds) in KEYS_OF_KINDS {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
         let off = match *key {
             "cli" => entry.node.as_bool() == Some(false),

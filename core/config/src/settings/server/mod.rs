@@ -146,6 +146,41 @@ keys! {
     }
 }
 
+const PROGRAMS: &[Transport] = &[Transport::Stdio, Transport::Cli];
+const REMOTES: &[Transport] = &[Transport::Http, Transport::Sse];
+const WITH_HEADERS: &[Transport] = &[Transport::Http, Transport::Sse, Transport::OpenApi];
+
+/// The keys that only some kinds of servers have.
+pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
+    ("command", PROGRAMS),
+    ("args", PROGRAMS),
+    ("env", PROGRAMS),
+    ("cwd", PROGRAMS),
+    ("env_passthrough", PROGRAMS),
+    ("url", REMOTES),
+    ("headers", WITH_HEADERS),
+    ("networks", WITH_HEADERS),
+    ("openapi", &[Transport::OpenApi]),
+    ("cli", &[Transport::Cli]),
+    ("cli_help", &[Transport::Cli]),
+    ("cli_depth", &[Transport::Cli]),
+    ("cli_only", &[Transport::Cli]),
+    ("tools", &[Transport::Cli]),
+];
+
+/// The keys that restrict what a server may do or what may be done with it.
+pub const RESTRICTING_KEYS: [&str; 9] = [
+    "enabled",
+    "disabled",
+    "expose",
+    "hide",
+    "permissions",
+    "trust",
+    "networks",
+    "effect",
+    "cli_only",
+];
+
 /// A server of the merged configuration.
 #[derive(Clone, Debug)]
 pub struct ServerEntry {
@@ -183,16 +218,14 @@ impl ServerEntry {
         (self.enabled && self.approved).then_some(server)
     }
 
-    /// Takes over what the user's own entry of that name forbids: a project replaces the entry,
-    /// and loosens nothing by it. Networks are returned that do not count, or not wholly.
-    pub(crate) fn keep_restrictions_of(&mut self, replaced: &Self) -> Vec<Network> {
-        let from_user = replaced.origin.scope == Scope::User;
+    /// Takes over the restrictions of the user's own entry of that name, so that a project loosens
+    /// nothing when it replaces the entry. Returns a warning if that narrows what the entry says.
+    pub(crate) fn keep_restrictions_of(&mut self, other: &Self) -> Option<Problem> {
+        let from_user = other.origin.scope == Scope::User;
         if self.origin.scope != Scope::Project || !from_user {
-            return Vec::new();
+            return None;
         }
-        let (Ok(server), Ok(replaced)) = (&mut self.status, &replaced.status) else {
-            return Vec::new();
-        };
+        let (Ok(server), Ok(replaced)) = (&mut self.status, &other.status) else { return None };
         server.permissions.deny.extend(replaced.permissions.deny.iter().cloned());
         server.permissions.ask.extend(replaced.permissions.ask.iter().cloned());
         server.hide.extend(replaced.hide.iter().cloned());
@@ -218,8 +251,9 @@ impl ServerEntry {
             (Trust::Trusted, Trust::Trusted) => Trust::Trusted,
         };
         if replaced.trust == Trust::Trusted {
-            return Vec::new();
+            return None;
         }
-        networks::narrow(&mut server.networks, &replaced.networks)
+        let narrowed = networks::narrow(&mut server.networks, &replaced.networks);
+        networks::warning(self, other, &narrowed)
     }
 }

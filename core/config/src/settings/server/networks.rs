@@ -25,7 +25,7 @@ pub(super) fn narrow(networks: &mut Vec<Network>, allowed: &[Network]) -> Vec<Ne
 }
 
 /// Reports the networks of a project's entry that the user's own entry does not wholly allow.
-pub(crate) fn narrowed(
+pub(super) fn warning(
     nearer: &ServerEntry,
     replaced: &ServerEntry,
     narrowed: &[Network],
