@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_cli::exit::Failure;
-use capstan_cli::host::{Addresses, UrlAddresses};
+use capstan_app::{Addresses, AppError, UrlAddresses};
 use capstan_http::WebAddress;
 use capstan_hub::ports::BoxFuture;
 use tokio::time::timeout;
@@ -14,9 +13,9 @@ use crate::host::LocalHost;
 const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
 
 impl Addresses for LocalHost {
-    fn addresses<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<UrlAddresses, Failure>> {
+    fn addresses<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<UrlAddresses, AppError>> {
         Box::pin(async move {
-            let address = WebAddress::parse(url).map_err(Failure::usage)?;
+            let address = WebAddress::parse(url).map_err(AppError::usage)?;
             if address.is_configured_here() {
                 return Ok(UrlAddresses::Here);
             }

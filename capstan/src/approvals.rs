@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use capstan_cli::host::{ConfigFile, Host};
+use capstan_app::{ConfigFile, Host};
 use capstan_config::edit::{EditError, add_permission_rule, allow_effect};
 use capstan_config::{Dialect, Loaded, Origin, Scope, SourceFile, Surroundings, load, show};
 use capstan_hub::Approvals;
 use capstan_hub::approvals::{OtherShells, Span, policy_version};
 use capstan_hub::ports::{BoxFuture, Clock, NewRule, NotSaved, RuleBook};
+use capstan_import::AllDialects;
 use capstan_model::{ServerName, Verdict};
 
 use crate::host::{LocalHost, config_file};
@@ -121,7 +122,7 @@ fn check(host: &LocalHost, file: &ConfigFile, old: &str, new: &str) -> Result<()
             variable: &|name| host.world.variable(name),
             project_dir: &workspace.to_string_lossy(),
         };
-        let loaded = load(&[source], &around);
+        let loaded = load(&[source], &around, &AllDialects);
         loaded.fatal().map(|problem| problem.message.clone()).collect::<Vec<_>>()
     };
     let before = errors(old);

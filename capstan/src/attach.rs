@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::far::{Near, Order, Prompt, Said, Typed};
-use capstan_cli::host::Attach;
+use capstan_app::{AppError, ErrorKind, Selection};
+use capstan_cli::exit::Exit;
+use capstan_cli::far::{Attach, Near, Order, Prompt, Said, Typed};
 use capstan_config::SourceFile;
 use capstan_control::{ControlError, Gateway, ShellLine, find};
 use capstan_hub::approvals::policy_version;
@@ -29,10 +28,10 @@ const LAST_COMMAND: &str = "_";
 
 /// What a configuration is made of: where two are alike in it, the same servers are started with the
 /// same rules.
-pub(crate) fn digest(world: &World, options: &Options, files: &[SourceFile]) -> String {
+pub(crate) fn digest(world: &World, selection: &Selection, files: &[SourceFile]) -> String {
     let mut texts = vec![
         world.workspace().display().to_string(),
-        format!("{} {} {}", options.demo, options.no_mcp, options.trust_project),
+        format!("{} {} {}", selection.demo, selection.no_mcp, selection.trust_project),
     ];
     for file in files {
         let SourceFile { path, scope, text, approved, .. } = file;
@@ -55,7 +54,7 @@ pub(crate) fn digest(world: &World, options: &Options, files: &[SourceFile]) -> 
 
 impl LocalHost {
     /// The gateway that is meant where none is named.
-    async fn only(&self, options: &Options) -> Result<Gateway, Failure> {
+    async fn only(&self, selection: &Selection) -> Result<Gateway, AppError> {
         let all = find(&folders(&self.world));
         let all = with_digests(all).await;
         if let [(gateway, _)] = all.as_slice() {
@@ -64,7 +63,7 @@ impl LocalHost {
         if all.is_empty() {
             return Err(none_runs());
         }
-        let digest = self.sources(options).map(|files| digest(&self.world, options, &files));
+        let digest = self.sources(selection).map(|files| digest(&self.world, selection, &files));
         let digest = digest.unwrap_or_default();
         let like: Vec<&Gateway> =
             all.iter().filter(|(_, other)| *other == digest).map(|(one, _)| one).collect();
@@ -74,7 +73,7 @@ impl LocalHost {
         let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         let message = format!("several gateways run: {}", numbers.join(", "));
-        Err(Failure::usage(message).hint("say which one: `--attach=PID`"))
+        Err(AppError::usage(message).hint("say which one: `--attach=PID`"))
     }
 }
 
@@ -87,17 +86,17 @@ impl Attach for LocalHost {
         &'a self,
         process: Option<u32>,
         order: Order,
-        options: &'a Options,
+        selection: &'a Selection,
         near: &'a Near,
-    ) -> BoxFuture<'a, Result<Exit, Failure>> {
+    ) -> BoxFuture<'a, Result<Exit, AppError>> {
         async move {
             let gateway = match process {
-                None => self.only(options).await?,
+                None => self.only(selection).await?,
                 Some(number) => {
                     let all = find(&folders(&self.world));
                     let found = all.into_iter().find(|one| one.process() == Some(number));
                     found.ok_or_else(|| {
-                        Failure::not_found(format!("no gateway of yours runs as process {number}"))
+                        AppError::not_found(format!("no gateway of yours runs as process {number}"))
                             .hint("`--attach` without a number takes the only one")
                     })?
                 }
@@ -110,17 +109,17 @@ impl Attach for LocalHost {
     fn run_in_like<'a>(
         &'a self,
         order: Order,
-        options: &'a Options,
+        selection: &'a Selection,
         near: &'a Near,
-    ) -> BoxFuture<'a, Option<Result<Exit, Failure>>> {
+    ) -> BoxFuture<'a, Option<Result<Exit, AppError>>> {
         async move {
             let all = find(&folders(&self.world));
             if all.is_empty() {
                 return None;
             }
             // What is wrong with the files is told by whoever uses them.
-            let files = self.sources(options).ok()?;
-            let digest = digest(&self.world, options, &files);
+            let files = self.sources(selection).ok()?;
+            let digest = digest(&self.world, selection, &files);
             let gateway = if let [only] = all.as_slice() {
                 only.clone()
             } else {
@@ -186,14 +185,14 @@ async fn run(gateway: &Gateway, order: &Order, near: &Near) -> Result<Exit, Cont
     Ok(Exit::of_code(done.read().unwrap_or(u8::MAX)))
 }
 
-fn none_runs() -> Failure {
-    Failure::not_found("no gateway of yours is running").hint("`capstan serve --http` starts one")
+fn none_runs() -> AppError {
+    AppError::not_found("no gateway of yours is running").hint("`capstan serve --http` starts one")
 }
 
-fn failed(error: &ControlError) -> Failure {
+fn failed(error: &ControlError) -> AppError {
     match error {
         ControlError::NotHere(reason) => {
-            Failure::new(Exit::Unreachable, "transient", format!("the gateway says: {reason}"))
+            AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
         }
         ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),
         // It may have been done.
@@ -202,10 +201,9 @@ fn failed(error: &ControlError) -> Failure {
         | ControlError::Silent { .. }
         | ControlError::Unknown
         | ControlError::Refused(_)
-        | _ => Failure::new(
-            Exit::Unreachable,
-            "outcome_unknown",
-            format!("the gateway went away before it was done: {error}"),
-        ),
+        | _ => {
+            let message = format!("the gateway went away before it was done: {error}");
+            AppError::new(ErrorKind::Unreachable, message).code("outcome_unknown")
+        }
     }
 }

@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use capstan_app::{AppError, AuditMark, AuditQuery, AuditRow, AuditWhole, ErrorKind, Errors};
 use capstan_audit::reader::Position;
 use capstan_audit::{
     AuditError, Durability, JsonLines, Limits, OnFull, Query, Reader, Row, VerifyError,
 };
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors};
 use capstan_config::{AuditOnFull, Config};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::host::explained;
 use crate::world::World;
 
 /// Where the log is.
@@ -41,7 +39,7 @@ pub(crate) fn open(world: &World, config: &Config) -> Result<JsonLines, AuditErr
     Ok(log.with_durability(durability).with_on_full(on_full))
 }
 
-pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure> {
+pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError> {
     let query = Query {
         server: query.server.clone(),
         item: query.item.clone(),
@@ -64,7 +62,7 @@ pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Fa
 }
 
 /// What has come since the mark, which moves on.
-pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure> {
+pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError> {
     let reader = Reader::open(path).map_err(|error| failure(&error))?;
     let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
     let position = match last {
@@ -76,7 +74,7 @@ pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, 
     Ok(rows.iter().map(row).collect())
 }
 
-pub(crate) fn verify(path: &Path) -> Result<AuditWhole, Failure> {
+pub(crate) fn verify(path: &Path) -> Result<AuditWhole, AppError> {
     let reader = Reader::open(path).map_err(|error| failure(&error))?;
     match reader.verify() {
         Ok(verified) => Ok(AuditWhole {
@@ -88,7 +86,7 @@ pub(crate) fn verify(path: &Path) -> Result<AuditWhole, Failure> {
         Err(VerifyError::Audit(error)) => Err(failure(&error)),
         Err(VerifyError::Broken(broken)) => {
             let message = format!("the audit log is not whole: {broken}");
-            Err(Failure::new(Exit::ToolError, "server_error", message))
+            Err(AppError::new(ErrorKind::Failed, message))
         }
     }
 }
@@ -100,6 +98,6 @@ fn row(row: &Row) -> AuditRow {
     }
 }
 
-fn failure(error: &AuditError) -> Failure {
-    Failure { exit: Exit::Internal, code: "internal", ..explained(error, error.hint()) }
+fn failure(error: &AuditError) -> AppError {
+    AppError { hint: error.hint(), ..AppError::caused(ErrorKind::Internal, error) }
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Clients, ConfigFile, Installed, Mode, Spot, Uninstalled};
-use capstan_config::client::{
+use capstan_app::{AppError, Clients, ConfigFile, Installed, Mode, Spot, Uninstalled};
+use capstan_config::{Scope, SourceFile};
+use capstan_files::{Placed, PlacedError, Put, Taken};
+use capstan_import::Client;
+use capstan_import::clients::{
     Base, ClientError, ClientPlace, Named, Presence, Use, Way, presence, put, take,
 };
-use capstan_config::{Client, Scope, SourceFile};
-use capstan_files::{Placed, PlacedError, Put, Taken};
 
 use crate::host::{LocalHost, explained};
 
@@ -29,7 +29,7 @@ impl Clients for LocalHost {
         paths.filter(|path| path.is_file()).filter(inside).collect()
     }
 
-    fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, Failure> {
+    fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, AppError> {
         let places = client.places(scope);
         let writable = places.iter().filter(|place| place.for_use == Use::Both);
         let paths: Vec<PathBuf> = writable.map(|place| self.locate(place)).collect();
@@ -41,7 +41,7 @@ impl Clients for LocalHost {
         Ok(Some(path.clone()))
     }
 
-    fn client_text(&self, path: &Path) -> Result<String, Failure> {
+    fn client_text(&self, path: &Path) -> Result<String, AppError> {
         let text = Placed::read(path).map_err(|error| explained(&error, error.hint()))?;
         Ok(text.unwrap_or_default())
     }
@@ -63,9 +63,9 @@ impl Clients for LocalHost {
         mode.map_or(true, |mode| mode & OTHERS == 0)
     }
 
-    fn own_path(&self) -> Result<String, Failure> {
+    fn own_path(&self) -> Result<String, AppError> {
         let own = std::env::current_exe()
-            .map_err(|error| Failure::internal(format!("our own program: {error}")))?;
+            .map_err(|error| AppError::internal(format!("our own program: {error}")))?;
         // The name in `PATH` outlives an update that the real path may not.
         let path = self.world.variable("PATH").unwrap_or_default();
         let named = std::env::split_paths(&path).map(|folder| folder.join("capstan"));
@@ -75,12 +75,12 @@ impl Clients for LocalHost {
             .filter(|named| whole.is_some() && named.canonicalize().ok() == whole);
         let path = same.next().unwrap_or(own);
         path.to_str().map(str::to_owned).ok_or_else(|| {
-            Failure::usage(format!("the path of our program is not UTF-8: {}", path.display()))
+            AppError::usage(format!("the path of our program is not UTF-8: {}", path.display()))
                 .hint("move the program to a folder whose name is")
         })
     }
 
-    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, Failure> {
+    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError> {
         let Spot { client, path } = spot;
         let name = path.display().to_string();
         let placed = Placed::open(self.world.state());
@@ -107,7 +107,7 @@ impl Clients for LocalHost {
         })
     }
 
-    fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, Failure> {
+    fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
         let Spot { client, path } = spot;
         let name = path.display().to_string();
         let placed = Placed::open(self.world.state());
@@ -157,7 +157,7 @@ impl LocalHost {
     }
 
     /// A link in a project must not make us write elsewhere.
-    fn refuse_outside(&self, path: &Path) -> Result<(), Failure> {
+    fn refuse_outside(&self, path: &Path) -> Result<(), AppError> {
         let project = self.world.workspace();
         let (Ok(project), Some(existing)) =
             (project.canonicalize(), path.ancestors().find_map(|part| part.canonicalize().ok()))
@@ -169,24 +169,24 @@ impl LocalHost {
             return Ok(());
         }
         let message = format!("{} leads out of the project", path.display());
-        Err(Failure::usage(message)
+        Err(AppError::usage(message)
             .hint("name the file that it leads to in your own configuration"))
     }
 }
 
-fn client_failure(path: &Path, text: &str, error: ClientError) -> Failure {
+fn client_failure(path: &Path, text: &str, error: ClientError) -> AppError {
     let name = path.display().to_string();
     let hint = error.hint();
     if let ClientError::Broken(problem) = error {
         let file = SourceFile::new(name.clone(), Scope::User, text);
         let message = format!("{name} cannot be read, and is not changed");
-        return Failure { message, hint, ..Failure::config(vec![*problem], vec![file]) };
+        return AppError { message, hint, ..AppError::problems(vec![*problem], vec![file]) };
     }
     let message = format!("{error} ({name})");
-    Failure { hint, ..Failure::new(Exit::Config, "invalid_config", message) }
+    AppError { hint, ..AppError::config(message) }
 }
 
-fn placed_failure(path: &Path, error: PlacedError<ClientError>) -> Failure {
+fn placed_failure(path: &Path, error: PlacedError<ClientError>) -> AppError {
     let hint = error.hint();
     if let PlacedError::Edit { cause, .. } = error {
         let text = Placed::read(path).ok().flatten().unwrap_or_default();

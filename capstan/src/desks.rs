@@ -1,13 +1,12 @@
 //! The control sockets of running gateways: our own, and those that a shell answers at.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_cli::desks::{Desks, Seen};
-use capstan_cli::exit::{Exit, Failure};
+use capstan_app::{AppError, ErrorKind, PendingApprovals, Seen};
 use capstan_control::{Control, ControlError, Gateway, Steered, find};
 use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
 use capstan_hub::ports::BoxFuture;
@@ -86,8 +85,8 @@ impl LocalHost {
     }
 }
 
-impl Desks for LocalHost {
-    fn questions(&self) -> BoxFuture<'_, Result<Seen, Failure>> {
+impl PendingApprovals for LocalHost {
+    fn questions(&self) -> BoxFuture<'_, Result<Seen, AppError>> {
         async move {
             match self.look().await {
                 (seen, Some(error)) if seen.gateways == 0 => Err(failed(&error)),
@@ -97,7 +96,7 @@ impl Desks for LocalHost {
         .boxed()
     }
 
-    fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, Failure>> {
+    fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, AppError>> {
         async move {
             let marks = seen.mark.downcast::<Marks>().map(|marks| *marks).unwrap_or_default();
             let mut looks: Vec<BoxFuture<'_, ()>> = vec![tokio::time::sleep(LOOK).boxed()];
@@ -116,7 +115,7 @@ impl Desks for LocalHost {
         .boxed()
     }
 
-    fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, Failure>> {
+    fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, AppError>> {
         async move {
             let mut missed = Missed::default();
             for gateway in find(&folders(&self.world)) {
@@ -134,15 +133,14 @@ impl Desks for LocalHost {
         &'a self,
         id: &'a str,
         answer: Answer,
-    ) -> BoxFuture<'a, Result<(Answered, Option<String>), Failure>> {
+    ) -> BoxFuture<'a, Result<(Answered, Option<String>), AppError>> {
         async move {
             let mut missed = Missed::default();
             for gateway in find(&folders(&self.world)) {
                 match gateway.answer(id, answer).await {
                     Ok(answered) => return Ok(answered),
                     Err(ControlError::Refused(reason)) => {
-                        let word = "policy_blocked";
-                        return Err(Failure::new(Exit::Denied, word, reason));
+                        return Err(AppError::denied(reason));
                     }
                     Err(error) => missed.add(error),
                 }
@@ -175,7 +173,7 @@ impl Missed {
         }
     }
 
-    fn failure(self, id: &str) -> Failure {
+    fn failure(self, id: &str) -> AppError {
         self.failed.map_or_else(|| unknown(id, self.running), |error| failed(&error))
     }
 }
@@ -183,25 +181,25 @@ impl Missed {
 /// Whether a socket is left over from a gateway that no longer runs, or is not ours.
 fn is_gone(error: &ControlError) -> bool {
     if let ControlError::Io { cause, .. } = error {
-        return matches!(cause.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound);
+        return matches!(cause.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound);
     }
     matches!(error, ControlError::Foreign { .. })
 }
 
 /// A gateway runs, and could not be asked.
-fn failed(error: &ControlError) -> Failure {
+fn failed(error: &ControlError) -> AppError {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let message =
         format!("a gateway of yours cannot be asked: {error}{}", cause.unwrap_or_default());
     let hint = "try again; if it is older than this command, or does not answer, start it again";
-    Failure::new(Exit::Internal, "internal", message).hint(hint)
+    AppError::new(ErrorKind::Internal, message).hint(hint)
 }
 
-fn unknown(id: &str, running: usize) -> Failure {
+fn unknown(id: &str, running: usize) -> AppError {
     match running {
-        0 => Failure::not_found("no gateway of yours is running")
+        0 => AppError::not_found("no gateway of yours is running")
             .hint("`capstan serve --http` starts one"),
-        _ => Failure::not_found(format!("there is no open question `{id}`"))
+        _ => AppError::not_found(format!("there is no open question `{id}`"))
             .hint("`capstan approvals` lists those that can be answered; each holds ten minutes"),
     }
 }

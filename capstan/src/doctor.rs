@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use capstan_cli::host::{AuditWhole, Check, Host as _, Setup};
+use capstan_app::{AuditWhole, Check, Host as _, Setup};
 use capstan_config::{Kind, ServerEntry, SourceFile, Surroundings, load};
+use capstan_import::AllDialects;
 use capstan_model::Secret;
 use capstan_process::once::{End, Limits, Program};
 
@@ -91,7 +92,7 @@ fn shadowed(world: &World, setup: &Setup) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     for file in setup.files.iter().filter(|file| file.approved) {
-        let alone = load(std::slice::from_ref(file), &around).config;
+        let alone = load(std::slice::from_ref(file), &around, &AllDialects).config;
         for name in alone.servers.keys() {
             let Some(used) = setup.loaded.config.servers.get(name) else { continue };
             if used.origin.file == file.path || !used.approved {

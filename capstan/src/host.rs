@@ -5,17 +5,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{
-    Approval, AuditMark, AuditQuery, AuditRow, AuditWhole, Change, Check, ConfigFile, Host,
-    Serving, Setup,
+use capstan_app::{
+    AppError, Approval, AuditMark, AuditQuery, AuditRow, AuditWhole, Change, Check, ConfigFile,
+    ErrorKind, Host, Selection, Setup,
 };
 use capstan_config::edit::EditError;
 use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
 use capstan_files::{Approvals, ApprovalsError, EditFileError, FileError, MAX_SIZE};
 use capstan_hub::Hub;
 use capstan_hub::ports::{BoxFuture, Clock};
+use capstan_import::AllDialects;
 use capstan_mcp::Others;
 use capstan_model::{Kind, ServerName};
 
@@ -28,7 +27,6 @@ use crate::demo;
 use crate::doctor;
 use crate::named::{unknown_dialect, without_repeats};
 use crate::packages;
-use crate::serve;
 use crate::world::World;
 
 /// Where whoever runs the machine puts their configuration.
@@ -58,12 +56,12 @@ impl LocalHost {
         self.world.project().map(|project| project.join(".capstan").join(CONFIG))
     }
 
-    fn approvals(&self) -> Result<Approvals, Failure> {
+    fn approvals(&self) -> Result<Approvals, AppError> {
         Approvals::open(self.world.state()).map_err(|error| approvals_failure(&error))
     }
 
     /// Reads one file; `None` when it is not there.
-    fn read(&self, file: &ConfigFile) -> Result<Option<SourceFile>, Failure> {
+    fn read(&self, file: &ConfigFile) -> Result<Option<SourceFile>, AppError> {
         let Some(text) = read_file(&file.path)? else { return Ok(None) };
         let approved = match file.scope {
             Scope::Project => {
@@ -78,21 +76,21 @@ impl LocalHost {
         Ok(Some(SourceFile { approved, dialect, ..SourceFile::new(path, file.scope, text) }))
     }
 
-    fn demo_source(&self) -> Result<SourceFile, Failure> {
+    fn demo_source(&self) -> Result<SourceFile, AppError> {
         let program = std::env::current_exe()
-            .map_err(|error| Failure::internal(format!("our own program: {error}")))?;
+            .map_err(|error| AppError::internal(format!("our own program: {error}")))?;
         let data = self.world.data().join("demo");
         let text = demo::config(&program, self.world.here(), &data);
         let dialect = Some(Dialect::Native);
         Ok(SourceFile { dialect, ..SourceFile::new("(demo)", Scope::Flag, text) })
     }
 
-    pub(crate) fn sources(&self, options: &Options) -> Result<Vec<SourceFile>, Failure> {
-        if options.demo {
+    pub(crate) fn sources(&self, selection: &Selection) -> Result<Vec<SourceFile>, AppError> {
+        if selection.demo {
             return Ok(vec![self.demo_source()?]);
         }
         let mut sources = Vec::new();
-        for file in without_repeats(self.files(options)?) {
+        for file in without_repeats(self.files(selection)?) {
             if packages::is_package(&file) {
                 sources.extend(packages::read(&file, self.world.cache())?);
                 continue;
@@ -104,10 +102,7 @@ impl LocalHost {
                     let path = file.path.display();
                     let message = format!("the configuration file {path} does not exist");
                     let hint = unknown_dialect(&file.path, self.world.here());
-                    return Err(Failure {
-                        hint,
-                        ..Failure::new(Exit::Config, "invalid_config", message)
-                    });
+                    return Err(AppError { hint, ..AppError::config(message) });
                 }
                 None => {}
             }
@@ -116,16 +111,16 @@ impl LocalHost {
     }
 
     /// What these files say.
-    pub(crate) fn put_together(&self, sources: Vec<SourceFile>, options: &Options) -> Setup {
+    pub(crate) fn put_together(&self, sources: Vec<SourceFile>, selection: &Selection) -> Setup {
         let workspace = self.world.workspace();
         let around = Surroundings {
             variable: &|name| self.world.variable(name),
             project_dir: &workspace.to_string_lossy(),
         };
-        let mut loaded = capstan_config::load(&sources, &around);
+        let mut loaded = capstan_config::load(&sources, &around, &AllDialects);
         let now = SystemClock::new().now();
-        loaded.problems.extend(capstan_config::idle_rules(&loaded.config, now));
-        if options.no_mcp || loaded.environment.no_mcp {
+        loaded.problems.extend(capstan_config::dead_rules(&loaded.config, now));
+        if selection.no_mcp || loaded.environment.no_mcp {
             loaded.config.servers.clear();
         }
         Setup { loaded: Arc::new(loaded), files: sources.into() }
@@ -146,29 +141,18 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
-    fn load(&self, options: &Options) -> Result<Setup, Failure> {
-        Ok(self.put_together(self.sources(options)?, options))
+    fn load(&self, selection: &Selection) -> Result<Setup, AppError> {
+        Ok(self.put_together(self.sources(selection)?, selection))
     }
 
-    fn hub(&self, setup: &Setup, options: &Options) -> Result<Hub, Failure> {
-        let mut hub = assemble::hub(&self.world, &setup.loaded, approve(options), Others::People)
-            .map_err(|error| {
-            Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
-        })?;
+    fn hub(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError> {
+        let mut hub = assemble::hub(&self.world, &setup.loaded, approve(selection), Others::People)
+            .map_err(|error| AppError::config(format!("{error:#}")))?;
         hub.approvals = Arc::new(approvals::at_the_command_line(&self.world, &setup.loaded));
-        Ok(hub)
+        Ok(hub.build())
     }
 
-    fn serve<'a>(
-        &'a self,
-        setup: &'a Setup,
-        options: &'a Options,
-        serving: Serving<'a>,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(serve::serve(&self.world, setup, options, serving))
-    }
-
-    fn target(&self, scope: Option<Scope>, _: &Options) -> Result<ConfigFile, Failure> {
+    fn target(&self, scope: Option<Scope>, _: &Selection) -> Result<ConfigFile, AppError> {
         let project = self.project_file();
         let (scope, path) = match (scope, project) {
             (Some(Scope::Project) | None, Some(path)) => (Scope::Project, path),
@@ -182,7 +166,7 @@ impl Host for LocalHost {
         Ok(config_file(scope, path, Some(Dialect::Native)))
     }
 
-    fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), Failure> {
+    fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), AppError> {
         let (mut before, mut after) = (String::new(), String::new());
         let edited = capstan_files::edit(&file.path, |text| {
             let new = change(text)?;
@@ -191,9 +175,9 @@ impl Host for LocalHost {
         });
         let edited = edited.map_err(|error: EditFileError<EditError>| match error {
             EditFileError::Edit { cause, path } => {
-                let failure = Failure::from(cause);
+                let failure = AppError::from(cause);
                 let message = format!("{} ({})", failure.message, path.display());
-                Failure { message, ..failure }
+                AppError { message, ..failure }
             }
             EditFileError::File(error) => file_failure(&error),
         })?;
@@ -211,7 +195,7 @@ impl Host for LocalHost {
         Ok(())
     }
 
-    fn files(&self, options: &Options) -> Result<Vec<ConfigFile>, Failure> {
+    fn files(&self, selection: &Selection) -> Result<Vec<ConfigFile>, AppError> {
         let native = Some(Dialect::Native);
         let named = |name: &str| self.world.variable(name).filter(|value| !value.is_empty());
         let mut files = vec![config_file(Scope::Managed, MANAGED.into(), native)];
@@ -224,7 +208,7 @@ impl Host for LocalHost {
             files.push(config_file(Scope::Project, project.join(".mcp.json"), None));
             files.push(config_file(Scope::Project, project.join(".capstan").join(CONFIG), native));
         }
-        let flags = named("CAPSTAN_CONFIG").into_iter().chain(options.config.iter().cloned());
+        let flags = named("CAPSTAN_CONFIG").into_iter().chain(selection.config.iter().cloned());
         files.extend(flags.map(|argument| {
             let (dialect, path) = Dialect::of_argument(&argument);
             config_file(Scope::Flag, self.world.here().join(path), dialect)
@@ -232,7 +216,7 @@ impl Host for LocalHost {
         Ok(files)
     }
 
-    fn approval(&self, file: &ConfigFile) -> Result<Approval, Failure> {
+    fn approval(&self, file: &ConfigFile) -> Result<Approval, AppError> {
         if file.scope != Scope::Project {
             return Ok(Approval::NotNeeded);
         }
@@ -247,24 +231,24 @@ impl Host for LocalHost {
         })
     }
 
-    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), Failure> {
+    fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), AppError> {
         let now = SystemClock::new().now();
         self.approvals()?.approve(&file.path, text, now).map_err(|error| approvals_failure(&error))
     }
 
-    fn revoke(&self, file: &ConfigFile) -> Result<bool, Failure> {
+    fn revoke(&self, file: &ConfigFile) -> Result<bool, AppError> {
         self.approvals()?.revoke(&file.path).map_err(|error| approvals_failure(&error))
     }
 
-    fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, Failure> {
+    fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError> {
         audit::query(&self.audit_path(setup), query)
     }
 
-    fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, Failure> {
+    fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError> {
         audit::since(&self.audit_path(setup), mark)
     }
 
-    fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, Failure> {
+    fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, AppError> {
         audit::verify(&self.audit_path(setup))
     }
 
@@ -302,8 +286,8 @@ impl Host for LocalHost {
     }
 }
 
-pub(crate) fn approve(options: &Options) -> Approve {
-    if options.trust_project { Approve::All } else { Approve::Approved }
+pub(crate) fn approve(selection: &Selection) -> Approve {
+    if selection.trust_project { Approve::All } else { Approve::Approved }
 }
 
 /// A word that a shell reads back as it is.
@@ -316,7 +300,7 @@ pub(crate) fn config_file(scope: Scope, path: PathBuf, dialect: Option<Dialect>)
     ConfigFile { exists: path.exists(), path, scope, dialect }
 }
 
-pub(crate) fn read_file(path: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn read_file(path: &Path) -> Result<Option<String>, AppError> {
     capstan_files::read_bounded(path, MAX_SIZE).map_err(|error| file_failure(&error))
 }
 
@@ -324,20 +308,14 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, Failure> {
 pub(crate) fn explained(
     error: &(dyn std::error::Error + 'static),
     hint: Option<String>,
-) -> Failure {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        message = format!("{message}: {next}");
-        cause = next.source();
-    }
-    Failure { hint, ..Failure::new(Exit::Config, "invalid_config", message) }
+) -> AppError {
+    AppError { hint, ..AppError::caused(ErrorKind::Config, error) }
 }
 
-fn file_failure(error: &FileError) -> Failure {
+fn file_failure(error: &FileError) -> AppError {
     explained(error, error.hint())
 }
 
-fn approvals_failure(error: &ApprovalsError) -> Failure {
+fn approvals_failure(error: &ApprovalsError) -> AppError {
     explained(error, error.hint())
 }

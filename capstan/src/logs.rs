@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{IsTerminal, Write};
 
-use capstan_cli::args::{Cli, Command, LogFormat};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -32,9 +31,32 @@ struct Words {
     more: Vec<String>,
 }
 
-/// Starts logging. `CAPSTAN_LOG` says what, `--debug` says everything of ours.
-pub(crate) fn start(world: &World, cli: &Cli) {
-    let usual = if cli.options.debug { DEBUG } else { USUAL };
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Warnings and errors like those of the command line.
+    Short,
+    /// Lines with a time: a gateway runs for long.
+    Timed,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How much is logged where `CAPSTAN_LOG` does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Warnings and errors.
+    Usual,
+    /// Protocol traffic and the stderr of servers too.
+    Debug,
+}
+
+/// Starts logging. `CAPSTAN_LOG` selects the events; without it, `detail` does.
+pub(crate) fn start(world: &World, format: Format, detail: Detail) {
+    let usual = match detail {
+        Detail::Usual => USUAL,
+        Detail::Debug => DEBUG,
+    };
     let asked = world.variable("CAPSTAN_LOG").filter(|filter| !filter.trim().is_empty());
     let filter = asked.as_deref().unwrap_or(usual);
     let filter = match EnvFilter::try_new(filter) {
@@ -46,16 +68,13 @@ pub(crate) fn start(world: &World, cli: &Cli) {
     };
     let colour = std::io::stderr().is_terminal() && world.variable("NO_COLOR").is_none();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A gateway runs for long, so when something happened matters.
-    let Command::Serve(args) = &cli.command else {
-        if cli.options.debug || asked.is_some() {
-            return log.with_ansi(colour).without_time().init();
+    match format {
+        Format::Short if detail == Detail::Debug || asked.is_some() => {
+            log.with_ansi(colour).without_time().init();
         }
-        return log.with_ansi(false).event_format(AsWarnings { colour }).init();
-    };
-    match args.log_format {
-        LogFormat::Text => log.with_ansi(colour).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        Format::Short => log.with_ansi(false).event_format(AsWarnings { colour }).init(),
+        Format::Timed => log.with_ansi(colour).init(),
+        Format::Json => log.json().flatten_event(true).init(),
     }
 }
 

@@ -33,8 +33,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use capstan_app::Host;
+use capstan_cli::Program;
+use capstan_cli::args::{Command, LogFormat};
 use capstan_cli::exit::Exit;
-use capstan_cli::host::Host;
 use capstan_process::keeper;
 use clap_complete::CompleteEnv;
 
@@ -61,7 +63,8 @@ fn main() -> ExitCode {
 
 fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let world = Arc::new(World::read()?);
-    let host: Arc<dyn Host> = Arc::new(LocalHost::new(Arc::clone(&world)));
+    let local = Arc::new(LocalHost::new(Arc::clone(&world)));
+    let host: Arc<dyn Host> = Arc::<LocalHost>::clone(&local);
     if world.variable("COMPLETE").is_some() {
         let command = || capstan_cli::command(&host);
         if CompleteEnv::with_factory(command).try_complete(words.clone(), Some(world.here()))? {
@@ -72,9 +75,21 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };
-    logs::start(&world, &cli);
+    let format = if let Command::Serve(args) = &cli.command {
+        match args.log_format {
+            LogFormat::Text => logs::Format::Timed,
+            LogFormat::Json => logs::Format::Json,
+        }
+    } else {
+        logs::Format::Short
+    };
+    let detail = if cli.options.debug { logs::Detail::Debug } else { logs::Detail::Usual };
+    logs::start(&world, format, detail);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(capstan_cli::run(cli, host));
+    let exit = runtime.block_on(capstan_cli::run(
+        cli,
+        Program { host, attach: Arc::<LocalHost>::clone(&local), serve: local },
+    ));
     // A thread that still waits for a key of a person who is gone must not keep us.
     runtime.shutdown_background();
     Ok(exit)

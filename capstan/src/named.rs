@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capstan_cli::host::ConfigFile;
+use capstan_app::ConfigFile;
 use capstan_config::{Dialect, Scope};
 
 /// The files without those that are also named by hand: they are read once, as named.

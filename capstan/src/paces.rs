@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use capstan_cli::host::{Paces, Setup};
+use capstan_app::{self as app, Setup};
 use capstan_config::Kind;
 use capstan_hub::life::Usage;
 use capstan_hub::ports::{BoxFuture, Pace, UsageLog};
@@ -11,8 +11,8 @@ use capstan_model::ServerName;
 use crate::host::LocalHost;
 use crate::tending::idle_rule;
 
-impl Paces for LocalHost {
-    fn paces<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
+impl app::Usage for LocalHost {
+    fn usage<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
         Box::pin(async move {
             let store = self.world.database();
             // A list of servers is worth having without it.

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::ConfigFile;
+use capstan_app::{AppError, ConfigFile};
 use capstan_config::{Dialect, Plugin, PluginPart, Scope, SourceFile};
 use capstan_files::{BundleLimits, bundle};
+use capstan_import::packages;
 
 use crate::host::{explained, read_file};
 
@@ -59,10 +59,10 @@ pub(crate) fn is_package(file: &ConfigFile) -> bool {
 }
 
 /// The files of a package, nearest last.
-pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, Failure> {
+pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, AppError> {
     if !file.exists {
         let message = format!("{} does not exist", file.path.display());
-        return Err(Failure::new(Exit::Config, "invalid_config", message));
+        return Err(AppError::config(message));
     }
     if file.path.is_dir() {
         let folder = Folder::open(&file.path, file.scope)?;
@@ -80,10 +80,10 @@ pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, F
 // === impl Folder ===
 
 impl Folder {
-    fn open(path: &Path, scope: Scope) -> Result<Self, Failure> {
+    fn open(path: &Path, scope: Scope) -> Result<Self, AppError> {
         let refused = |why: String| {
             let message = format!("cannot use {}: {why}", path.display());
-            Failure::new(Exit::Config, "invalid_config", message)
+            AppError::config(message)
         };
         let root = path.canonicalize().map_err(|error| refused(error.to_string()))?;
         match root.to_str().map(str::to_owned) {
@@ -92,7 +92,7 @@ impl Folder {
         }
     }
 
-    fn files(&self, dialect: Option<Dialect>) -> Result<Vec<SourceFile>, Failure> {
+    fn files(&self, dialect: Option<Dialect>) -> Result<Vec<SourceFile>, AppError> {
         let told = dialect == Some(Dialect::Mcpb);
         let plugin = if told { Vec::new() } else { self.plugin()? };
         if !plugin.is_empty() {
@@ -102,7 +102,7 @@ impl Folder {
     }
 
     /// The files of a plugin: those with servers, then the manifest, whose servers go before them.
-    fn plugin(&self) -> Result<Vec<SourceFile>, Failure> {
+    fn plugin(&self) -> Result<Vec<SourceFile>, AppError> {
         let mut manifest = None;
         for name in MANIFESTS {
             if manifest.is_none() {
@@ -110,7 +110,7 @@ impl Folder {
             }
         }
         let text = manifest.as_ref().map_or("{}", |(_, text)| text);
-        let (plugin, named) = Plugin::of_manifest(&self.text, text);
+        let (plugin, named) = packages::plugin(&self.text, text);
         let mut sources: Vec<SourceFile> = Vec::new();
         for name in SERVERS {
             if let Some(text) = self.text_of(name)? {
@@ -120,8 +120,7 @@ impl Folder {
         for name in &named {
             let Some(text) = self.text_of(name)? else {
                 let message = format!("the plugin {} names {name}, which is not there", self.text);
-                return Err(Failure::new(Exit::Config, "invalid_config", message)
-                    .hint("mend `mcpServers` in its manifest"));
+                return Err(AppError::config(message).hint("mend `mcpServers` in its manifest"));
             };
             let source = self.source(name, text, plugin.servers());
             if sources.iter().all(|known| known.path != source.path) {
@@ -133,10 +132,10 @@ impl Folder {
     }
 
     /// The manifest of a bundle that lies here unpacked.
-    fn bundle(&self) -> Result<Option<SourceFile>, Failure> {
+    fn bundle(&self) -> Result<Option<SourceFile>, AppError> {
         let text = self.text_of(bundle::MANIFEST)?;
         Ok(text.map(|text| {
-            let plugin = Plugin::of_bundle(&self.text, &text);
+            let plugin = packages::bundle(&self.text, &text);
             self.source(bundle::MANIFEST, text, plugin)
         }))
     }
@@ -153,22 +152,21 @@ impl Folder {
     }
 
     /// The text of a file of the folder; a link that leads out of it is refused.
-    fn text_of(&self, name: &str) -> Result<Option<String>, Failure> {
+    fn text_of(&self, name: &str) -> Result<Option<String>, AppError> {
         let path = self.root.join(name);
         match path.canonicalize() {
             Ok(real) if !real.starts_with(&self.root) => {
                 let message = format!("{} leads out of its plugin", path.display());
-                Err(Failure::new(Exit::Config, "invalid_config", message)
-                    .hint("put the file itself there"))
+                Err(AppError::config(message).hint("put the file itself there"))
             }
             Ok(_) | Err(_) => read_file(&path),
         }
     }
 }
 
-fn nothing_in(path: &Path) -> Failure {
+fn nothing_in(path: &Path) -> AppError {
     let message = format!("{} is neither a plugin nor a bundle", path.display());
-    Failure::new(Exit::Config, "invalid_config", message).hint(
+    AppError::config(message).hint(
         "a plugin has `.claude-plugin/plugin.json` or `.mcp.json`, a bundle has `manifest.json`",
     )
 }

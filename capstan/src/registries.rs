@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::Registries;
+use capstan_app::{AppError, ErrorKind, Registries};
 use capstan_config::edit::{NewProgram, NewServer, NewTarget};
-use capstan_config::registry::{Need, Offer};
 use capstan_config::{Dialect, Kind, Plugin, Scope, Surroundings, load};
 use capstan_hub::ports::BoxFuture;
+use capstan_import::AllDialects;
+use capstan_import::packages::secrets;
+use capstan_import::registry::{Need, Offer};
 use capstan_registry::{OFFICIAL, Registry, RegistryError};
 
-use crate::host::{LocalHost, config_file, explained, read_file};
+use crate::host::{LocalHost, config_file, read_file};
 use crate::packages;
 
 impl Registries for LocalHost {
@@ -20,7 +21,7 @@ impl Registries for LocalHost {
         address: Option<&'a str>,
         words: &'a [String],
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Offer>, Failure>> {
+    ) -> BoxFuture<'a, Result<Vec<Offer>, AppError>> {
         Box::pin(async move {
             let registry = self.registry(address)?;
             registry.search(words, most).await.map_err(|error| failed(&error))
@@ -32,7 +33,7 @@ impl Registries for LocalHost {
         address: Option<&'a str>,
         name: &'a str,
         version: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Offer, Failure>> {
+    ) -> BoxFuture<'a, Result<Offer, AppError>> {
         Box::pin(async move {
             let is_json = Path::new(name).extension().is_some_and(|ending| ending == "json");
             if is_json {
@@ -53,7 +54,7 @@ impl Registries for LocalHost {
         url: &'a str,
         sha256: &'a str,
         settings: &'a [(String, String)],
-    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), Failure>> {
+    ) -> BoxFuture<'a, Result<(NewServer, Vec<Need>), AppError>> {
         Box::pin(async move {
             let registry = self.registry(address)?;
             let bytes = registry.bundle(url, sha256).await.map_err(|error| failed(&error))?;
@@ -64,7 +65,7 @@ impl Registries for LocalHost {
 
 impl LocalHost {
     /// The registry that was named, or that of the user, or the official one.
-    fn registry(&self, named: Option<&str>) -> Result<Registry, Failure> {
+    fn registry(&self, named: Option<&str>) -> Result<Registry, AppError> {
         let own = || self.world.variable("CAPSTAN_REGISTRY").filter(|url| !url.is_empty());
         let address = named.map(ToOwned::to_owned).or_else(own);
         Registry::at(address.as_deref().unwrap_or(OFFICIAL)).map_err(|error| failed(&error))
@@ -76,11 +77,11 @@ impl LocalHost {
         bytes: &[u8],
         sha256: &str,
         settings: &[(String, String)],
-    ) -> Result<(NewServer, Vec<Need>), Failure> {
+    ) -> Result<(NewServer, Vec<Need>), AppError> {
         let folder = self.world.data().join("bundles");
         let path = folder.join(format!("{}.mcpb", sha256.to_lowercase()));
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, bytes));
-        written.map_err(|error| Failure::internal(format!("{}: {error}", path.display())))?;
+        written.map_err(|error| AppError::internal(format!("{}: {error}", path.display())))?;
         let file = config_file(Scope::Flag, path, Some(Dialect::Mcpb));
         let sources = packages::read(&file, self.world.data())?;
         let plugin = sources.iter().find_map(|source| source.plugin.as_ref());
@@ -91,12 +92,12 @@ impl LocalHost {
             variable: &|name| answers.get(name).cloned().or_else(|| self.world.variable(name)),
             project_dir: &workspace.to_string_lossy(),
         };
-        let loaded = load(&sources, &around);
+        let loaded = load(&sources, &around, &AllDialects);
         let entry = loaded.config.servers.values().next();
         let entry = entry.ok_or_else(|| broken("the bundle has no server"))?;
         let server = entry.status.as_ref().map_err(|problem| {
             let failure = broken(&problem.to_string());
-            Failure { hint: problem.help.clone(), ..failure }
+            AppError { hint: problem.help.clone(), ..failure }
         })?;
         let Kind::Stdio(program) = &server.kind else {
             return Err(broken("the bundle starts no program"));
@@ -109,7 +110,7 @@ impl LocalHost {
         };
         refuse_variables(&program, server.description.as_ref(), &answers)?;
         let (description, target) = (server.description.clone(), NewTarget::Stdio(program));
-        let needs = plugin.secrets().into_iter().filter(|need| {
+        let needs = secrets(plugin).into_iter().filter(|need| {
             let own = format!("${{{}}}", need.variable);
             answers.get(&need.variable).is_none_or(|answer| *answer == own)
         });
@@ -134,19 +135,19 @@ impl LocalHost {
         &self,
         plugin: &Plugin,
         settings: &[(String, String)],
-    ) -> Result<HashMap<String, String>, Failure> {
-        let secrets = plugin.secrets();
+    ) -> Result<HashMap<String, String>, AppError> {
+        let secrets = secrets(plugin);
         let mut answers = HashMap::new();
         for (key, value) in settings {
             if plugin.settings.iter().all(|setting| setting.key != *key) {
                 let keys: Vec<&str> = plugin.settings.iter().map(|one| one.key.as_str()).collect();
-                return Err(Failure::usage(format!("the bundle has no setting `{key}`"))
+                return Err(AppError::usage(format!("the bundle has no setting `{key}`"))
                     .hint(format!("it has: {}", keys.join(", "))));
             }
             let variable = plugin.variable(key);
             let is_secret = secrets.iter().any(|need| need.variable == variable);
             if is_secret && !is_reference(value) {
-                return Err(Failure::usage(format!(
+                return Err(AppError::usage(format!(
                     "`{key}` is a secret, and would stand in the file"
                 ))
                 .hint(format!("name a variable that has it: `--set '{key}=${{{variable}}}'`")));
@@ -163,8 +164,8 @@ impl LocalHost {
     }
 }
 
-fn broken(why: &str) -> Failure {
-    Failure::new(Exit::Config, "invalid_config", why)
+fn broken(why: &str) -> AppError {
+    AppError::config(why)
 }
 
 /// Whether a value is a variable and nothing else.
@@ -180,7 +181,7 @@ fn refuse_variables(
     program: &NewProgram,
     description: Option<&String>,
     answers: &HashMap<String, String>,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let NewProgram { command, args, env } = program;
     let texts = std::iter::once(command).chain(args).chain(description);
     let texts = texts.chain(env.iter().flat_map(|(name, value)| [name, value]));
@@ -194,44 +195,44 @@ fn refuse_variables(
     Ok(())
 }
 
-fn of_file(path: &Path) -> Result<Offer, Failure> {
+fn of_file(path: &Path) -> Result<Offer, AppError> {
     let shown = path.display();
     let text = read_file(path)?
-        .ok_or_else(|| Failure::not_found(format!("the file {shown} does not exist")))?;
-    Offer::read(&text)
-        .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{shown}: {error}")))
+        .ok_or_else(|| AppError::not_found(format!("the file {shown} does not exist")))?;
+    Offer::read(&text).map_err(|error| AppError::config(format!("{shown}: {error}")))
 }
 
-fn failed(error: &RegistryError) -> Failure {
-    let (exit, code, hint) = match error {
+fn failed(error: &RegistryError) -> AppError {
+    let (kind, code, hint) = match error {
         RegistryError::Address(_) => {
-            (Exit::Usage, "invalid_input", "write it as `https://registry.example.com`")
+            (ErrorKind::Usage, "invalid_input", "write it as `https://registry.example.com`")
         }
-        RegistryError::Unknown(..) => {
-            (Exit::NotFound, "not_found", "`capstan registry search WORDS` finds the whole name")
-        }
+        RegistryError::Unknown(..) => (
+            ErrorKind::NotFound,
+            "not_found",
+            "`capstan registry search WORDS` finds the whole name",
+        ),
         RegistryError::Blocked(..) => (
-            Exit::Denied,
+            ErrorKind::Denied,
             "policy_blocked",
             "a registry may be on your network; what it names must be at a public address",
         ),
         RegistryError::Unreachable(..)
         | RegistryError::TimedOut(..)
         | RegistryError::Refused(..) => (
-            Exit::Unreachable,
+            ErrorKind::Unreachable,
             "transient",
             "try again later, or ask another one: `--registry URL`, or CAPSTAN_REGISTRY",
         ),
         RegistryError::TooLarge(..) | RegistryError::Shape(..) => {
-            (Exit::Unreachable, "server_error", "`--registry URL` asks another one")
+            (ErrorKind::Unreachable, "server_error", "`--registry URL` asks another one")
         }
         RegistryError::Offer(_) => {
-            (Exit::Config, "invalid_config", "tell whoever offers the server")
+            (ErrorKind::Config, "invalid_config", "tell whoever offers the server")
         }
         RegistryError::Digest(_) | RegistryError::NoDigest(_) => {
-            (Exit::Denied, "policy_blocked", "do not use it; tell whoever offers the server")
+            (ErrorKind::Denied, "policy_blocked", "do not use it; tell whoever offers the server")
         }
     };
-    let whole = explained(error, Some(hint.to_owned()));
-    Failure { exit, code, ..whole }
+    AppError::caused(kind, error).code(code).hint(hint)
 }

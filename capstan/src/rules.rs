@@ -1,8 +1,6 @@
 //! The rules of a configuration, for commands that only weigh them.
 
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Rules, Setup};
+use capstan_app::{AppError, Rules, Selection, Setup};
 use capstan_config::Scope;
 use capstan_hub::ports::Clock;
 use capstan_policy::Policy;
@@ -13,20 +11,20 @@ use crate::host::LocalHost;
 use crate::policy;
 
 impl Rules for LocalHost {
-    fn policy(&self, setup: &Setup) -> Result<Policy, Failure> {
+    fn policy(&self, setup: &Setup) -> Result<Policy, AppError> {
         policy::of(&setup.loaded.config).map_err(|(server, error)| {
             let message = format!("server `{server}`: {error}");
-            Failure::new(Exit::Config, "invalid_config", message)
+            AppError::config(message)
         })
     }
 
-    fn load_alone(&self, options: &Options) -> Result<Setup, Failure> {
-        let mut sources = self.sources(options)?;
+    fn load_alone(&self, selection: &Selection) -> Result<Setup, AppError> {
+        let mut sources = self.sources(selection)?;
         sources.retain(|source| match source.scope {
             Scope::Managed | Scope::Flag => true,
             Scope::Project | Scope::User => false,
         });
-        Ok(self.put_together(sources, options))
+        Ok(self.put_together(sources, selection))
     }
 
     fn now(&self) -> Timestamp {

@@ -10,17 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use capstan_app::{AppError, ErrorKind, Selection, Setup};
 use capstan_audit::Background;
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::{Face, HttpFace, Ready, Serving, Setup};
+use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
 use capstan_gateway::{Gateway, stdio};
-use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
+use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{Shared, join, join_all};
@@ -30,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
-use crate::host::approve;
+use crate::host::{LocalHost, approve};
 use crate::live::{self, Door, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
@@ -60,13 +59,24 @@ type Stopping = Shared<BoxFuture<'static, ()>>;
 /// Says that clients can come in.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
+impl Serve for LocalHost {
+    fn serve<'a>(
+        &'a self,
+        setup: &'a Setup,
+        selection: &'a Selection,
+        serving: Serving<'a>,
+    ) -> BoxFuture<'a, Result<(), AppError>> {
+        Box::pin(serve(&self.world, setup, selection, serving))
+    }
+}
+
 /// Serves until it is told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
     world: &Arc<World>,
     setup: &Setup,
-    options: &Options,
+    selection: &Selection,
     serving: Serving<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let Serving { face, stop, ready } = serving;
     let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
@@ -75,24 +85,19 @@ pub(crate) async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
     };
-    let (mut hub, audit) = hub(world, loaded, approve(options)).map_err(|error| invalid(&error))?;
+    let (mut hub, audit) =
+        hub(world, loaded, approve(selection)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
     let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
-    tending.take_all(&mut hub, &loaded.config, None);
-    telemetry.follow(&mut hub);
-    let gateway = Gateway::watched(Arc::new(hub), telemetry.tracer())
-        .map_err(|error| Failure::internal(error.to_string()))?;
+    tending.supervise(&mut hub, &loaded.config);
+    hub.tracer = telemetry.tracer();
+    let gateway = Gateway::watched(Arc::new(hub.build()), telemetry.tracer())
+        .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
-    let live = Live::new(
-        world,
-        (setup, options),
-        door,
-        &gateway,
-        (telemetry.tracer(), Arc::clone(&tending)),
-    );
+    let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
     let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
@@ -148,7 +153,7 @@ async fn run(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
     (stop, ready): (Stopping, Announce<'_>),
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
@@ -196,7 +201,7 @@ async fn required(
     hub: &Hub,
     config: &Config,
     stop: &mut Stopping,
-) -> Result<ControlFlow<()>, Failure> {
+) -> Result<ControlFlow<()>, AppError> {
     tokio::select! {
         biased;
         () = stop => Ok(ControlFlow::Break(())),
@@ -204,29 +209,26 @@ async fn required(
     }
 }
 
-async fn require(hub: &Hub, config: &Config) -> Result<(), Failure> {
+async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
         entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
     };
     let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
-    let answers = required.map(|name| async move {
-        match hub.backends.get(name) {
-            Some(backend) => backend.wake().await,
-            None => Ok(()),
-        }
-    });
+    let answers = required
+        .map(|name| async move { if hub.has(name) { hub.start(name).await } else { Ok(()) } });
     match join_all(answers).await.into_iter().find_map(Result::err) {
         None => Ok(()),
         Some(error) => {
             let message = format!("a server that is required cannot be used: {error}");
-            let failure = Failure::new(Exit::Unreachable, error.code().as_str(), message);
+            let failure =
+                AppError::new(ErrorKind::Unreachable, message).code(error.code().as_str());
             Err(failure.hint("without `required = true` the others are served without it"))
         }
     }
 }
 
 /// Makes room for the questions of many.
-pub(crate) fn widen(hub: &mut Hub) {
+pub(crate) fn widen(hub: &mut HubBuilder) {
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
 }
 
@@ -235,7 +237,7 @@ fn hub(
     world: &Arc<World>,
     loaded: &Loaded,
     approve: Approve,
-) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
+) -> anyhow::Result<(HubBuilder, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
     widen(&mut hub);
     hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
@@ -249,7 +251,7 @@ fn hub(
     Ok((hub, audit))
 }
 
-async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, Failure> {
+async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, AppError> {
     let HttpFace { listen, metrics, insecure, tls } = face;
     let path = |path: PathBuf| world.here().join(path);
     let settings = HttpSettings {
@@ -318,11 +320,11 @@ fn host(address: SocketAddr) -> SocketAddr {
 }
 
 /// A client that reads no more is gone, which is how a conversation ends.
-fn unless_gone(result: io::Result<()>) -> Result<(), Failure> {
+fn unless_gone(result: io::Result<()>) -> Result<(), AppError> {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
     match result {
         Err(error) if !gone.contains(&error.kind()) => {
-            Err(Failure::internal(format!("the client cannot be reached: {error}")))
+            Err(AppError::internal(format!("the client cannot be reached: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }
@@ -333,8 +335,8 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
     let mut failed = HashSet::new();
     loop {
         let hub = gateway.hub();
-        for (name, backend) in &hub.backends {
-            let ServerState::Failed(reason) = backend.state() else {
+        for name in hub.servers() {
+            let Some(ServerState::Failed(reason)) = hub.state(name) else {
                 failed.remove(name);
                 continue;
             };
@@ -343,12 +345,12 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
                 tracing::warn!(server = %name, ?reason, "a server cannot be used");
             }
         }
-        hub.pins.look_again().await;
+        hub.pins().look_again().await;
         drop(hub);
         sleep(WATCH).await;
     }
 }
 
-fn invalid(error: &anyhow::Error) -> Failure {
-    Failure::new(Exit::Config, "invalid_config", format!("{error:#}"))
+fn invalid(error: &anyhow::Error) -> AppError {
+    AppError::config(format!("{error:#}"))
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::ServerName;
-use capstan_model::mask::mask_prose;
+use capstan_safety::mask::mask_prose;
 use capstan_safety::mask::{Masker, visible};
 use tokio::io::AsyncRead;
 use tracing::info;

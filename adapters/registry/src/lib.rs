@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use capstan_config::registry::{BadOffer, Offer};
 use capstan_http::{HttpError, StatusCode, Url, WebAddress, download};
+use capstan_import::registry::{BadOffer, Offer};
 use capstan_safety::address::AddressPolicy;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_cli::exit::{Exit, Failure};
+use capstan_app::{AppError, ErrorKind};
 use capstan_config::source::DYNAMIC;
 use capstan_config::{Dialect, Kind, Scope, ServerEntry, SourceFile};
 use capstan_model::ServerName;
@@ -15,7 +15,7 @@ impl Live {
     ///
     /// # Errors
     /// When a server has that name already, when there are too many, or when a rule forbids it.
-    pub(crate) async fn add(&self, name: &str, text: String) -> Result<ServerName, Failure> {
+    pub(crate) async fn add(&self, name: &str, text: String) -> Result<ServerName, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
         let config = &setup.loaded.config;
@@ -28,13 +28,13 @@ impl Live {
         let most = usize::try_from(config.mcp.max_dynamic_servers).unwrap_or(usize::MAX);
         if dynamic.len() >= most {
             let message = format!("{most} servers have been added already, and no more may be");
-            return Err(Failure::new(Exit::Quota, "quota_blocked", message).hint(
+            return Err(AppError::new(ErrorKind::Quota, message).hint(
                 "`capstan remove NAME --attach` takes one away; `mcp.max_dynamic_servers` says how \
                  many there may be",
             ));
         }
         if let Some(rule) = forbidden(config, &entry) {
-            return Err(Failure::new(Exit::Denied, "policy_blocked", rule));
+            return Err(AppError::denied(rule));
         }
         dynamic.insert(name.to_owned(), source);
         self.change(self.files(), dynamic).await?;
@@ -46,15 +46,15 @@ impl Live {
     ///
     /// # Errors
     /// When there is none of that name, or when it stands in a file.
-    pub(crate) async fn remove(&self, name: &str) -> Result<String, Failure> {
+    pub(crate) async fn remove(&self, name: &str) -> Result<String, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
-        let entry = capstan_cli::host::find_server(&setup, name)?;
+        let entry = setup.server(name)?;
         let mut dynamic = self.now().dynamic.clone();
         if !entry.origin.is_dynamic() || dynamic.shift_remove(&entry.display).is_none() {
             let (display, origin) = (&entry.display, &entry.origin);
             let message = format!("`{display}` was not added here: it is configured in {origin}");
-            return Err(Failure::usage(message).hint(format!(
+            return Err(AppError::usage(message).hint(format!(
                 "`capstan remove {display}` takes it out of that file, and the gateway follows"
             )));
         }
@@ -65,18 +65,18 @@ impl Live {
     }
 
     /// The entry, read without anything around it.
-    fn alone(&self, source: &SourceFile) -> Result<ServerEntry, Failure> {
-        let setup = self.host.put_together(vec![source.clone()], &self.options);
+    fn alone(&self, source: &SourceFile) -> Result<ServerEntry, AppError> {
+        let setup = self.host.put_together(vec![source.clone()], &self.selection);
         let problems: Vec<_> = setup.loaded.fatal().cloned().collect();
         if !problems.is_empty() {
-            return Err(Failure::config(problems, vec![source.clone()]));
+            return Err(AppError::problems(problems, vec![source.clone()]));
         }
         let Some(entry) = setup.loaded.config.servers.values().next() else {
-            return Err(Failure::usage("servers are switched off in that gateway"));
+            return Err(AppError::usage("servers are switched off in that gateway"));
         };
         match &entry.status {
             Ok(_) => Ok(entry.clone()),
-            Err(problem) => Err(Failure::config(vec![problem.clone()], vec![source.clone()])),
+            Err(problem) => Err(AppError::problems(vec![problem.clone()], vec![source.clone()])),
         }
     }
 }
@@ -88,14 +88,14 @@ fn source(name: &str, text: String) -> SourceFile {
     SourceFile { dialect: Some(Dialect::Native), ..SourceFile::new(path, Scope::User, text) }
 }
 
-fn taken(known: &ServerEntry) -> Failure {
+fn taken(known: &ServerEntry) -> AppError {
     let (display, origin) = (&known.display, &known.origin);
     let message = if origin.is_dynamic() {
         format!("`{display}` has been added already")
     } else {
         format!("`{display}` is configured in {origin}, and nothing takes its place")
     };
-    Failure::usage(message).hint("choose another name")
+    AppError::usage(message).hint("choose another name")
 }
 
 /// The rule that keeps a server from being started, if there is one.

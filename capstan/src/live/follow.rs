@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_cli::host::Host;
+use capstan_app::Host;
 use capstan_files::Watch;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -61,7 +61,7 @@ fn watch(news: &Arc<Notify>) -> Option<Watch> {
 /// Watches every place where configuration is looked for.
 fn set(live: &Live, watch: Option<&mut Watch>) {
     let Some(watch) = watch else { return };
-    let files = live.host.files(&live.options).unwrap_or_default();
+    let files = live.host.files(&live.selection).unwrap_or_default();
     let files: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
     if let Err(error) = watch.set(files.iter().map(PathBuf::as_path)) {
         unwatched(&error);

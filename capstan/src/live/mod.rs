@@ -17,14 +17,11 @@ mod steer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_cli::args::Options;
-use capstan_cli::exit::{Exit, Failure};
-use capstan_cli::host::Setup;
+use capstan_app::{AppError, Selection, Setup};
 use capstan_config::{Problem, SourceFile};
 use capstan_gateway::Gateway;
-use capstan_hub::Hub;
-use capstan_hub::ports::{Backend, Listing};
-use capstan_hub::trace::Tracer;
+use capstan_hub::ports::Listing;
+use capstan_hub::{Freshness, Hub};
 use capstan_mcp::Others;
 use capstan_model::ServerState;
 use futures::future::{join, join_all};
@@ -39,7 +36,6 @@ use crate::assemble;
 use crate::attach;
 use crate::host::{LocalHost, approve};
 use crate::serve;
-use crate::telemetry;
 use crate::tending::Tending;
 use crate::world::World;
 use retired::Retired;
@@ -57,10 +53,9 @@ const MAX_READS: usize = 100;
 /// A gateway that runs, and what is in force there.
 pub(crate) struct Live {
     host: LocalHost,
-    options: Options,
+    selection: Selection,
     face: Face,
     gateway: Arc<Gateway>,
-    tracer: Option<Arc<dyn Tracer>>,
     tending: Arc<Tending>,
     /// What it was started with.
     first: Setup,
@@ -95,19 +90,18 @@ struct Now {
 impl Live {
     pub(crate) fn new(
         world: &Arc<World>,
-        (setup, options): (&Setup, &Options),
+        (setup, selection): (&Setup, &Selection),
         face: Face,
         gateway: &Arc<Gateway>,
-        (tracer, tending): (Option<Arc<dyn Tracer>>, Arc<Tending>),
+        tending: Arc<Tending>,
     ) -> Arc<Self> {
         let (dynamic, trouble, stale) = (IndexMap::new(), None, Vec::new());
         let held = sources::unapproved(&setup.files);
         Arc::new(Self {
             host: LocalHost::new(Arc::clone(world)),
-            options: options.clone(),
+            selection: selection.clone(),
             face,
             gateway: Arc::clone(gateway),
-            tracer,
             tending,
             first: setup.clone(),
             now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held, stale }),
@@ -120,7 +114,7 @@ impl Live {
     ///
     /// # Errors
     /// When it cannot be used; then everything is as it was.
-    pub(crate) async fn reload(&self) -> Result<Changed, Failure> {
+    pub(crate) async fn reload(&self) -> Result<Changed, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let result = self.read_again().await;
         let trouble = result.as_ref().err().map(in_words);
@@ -160,7 +154,7 @@ impl Live {
 
     /// Which configuration is in force, so that two can be compared.
     pub(crate) fn digest(&self) -> String {
-        attach::digest(&self.host.world, &self.options, &self.files())
+        attach::digest(&self.host.world, &self.selection, &self.files())
     }
 
     pub(crate) fn hub(&self) -> Arc<Hub> {
@@ -173,7 +167,7 @@ impl Live {
         join(hub.close(), self.retired.close()).await;
     }
 
-    async fn read_again(&self) -> Result<Changed, Failure> {
+    async fn read_again(&self) -> Result<Changed, AppError> {
         let files = self.read_whole().await?;
         let (files, held) = self.settled(files);
         self.hold(&held);
@@ -183,7 +177,7 @@ impl Live {
 
     /// What the files say when nobody is about to write them: one that is empty for a moment, or
     /// half of what it will be, says something else than was meant.
-    async fn read_whole(&self) -> Result<Vec<SourceFile>, Failure> {
+    async fn read_whole(&self) -> Result<Vec<SourceFile>, AppError> {
         let mut read = self.read().await;
         for _ in 0..MAX_READS {
             tokio::time::sleep(QUIET).await;
@@ -197,11 +191,11 @@ impl Live {
         read
     }
 
-    async fn read(&self) -> Result<Vec<SourceFile>, Failure> {
-        let (host, options) = (self.host.clone(), self.options.clone());
+    async fn read(&self) -> Result<Vec<SourceFile>, AppError> {
+        let (host, selection) = (self.host.clone(), self.selection.clone());
         // Files may be on a disk that takes its time.
-        let read = tokio::task::spawn_blocking(move || host.sources(&options)).await;
-        read.map_err(|error| Failure::internal(error.to_string()))?
+        let read = tokio::task::spawn_blocking(move || host.sources(&selection)).await;
+        read.map_err(|error| AppError::internal(error.to_string()))?
     }
 
     /// Puts in force what these files say, with these servers beside them.
@@ -209,7 +203,7 @@ impl Live {
         &self,
         files: Vec<SourceFile>,
         dynamic: IndexMap<String, SourceFile>,
-    ) -> Result<Changed, Failure> {
+    ) -> Result<Changed, AppError> {
         let before = self.setup();
         // Of one scope the last comes first, and what was added comes last, in its order.
         let added = dynamic.values().rev().cloned();
@@ -217,7 +211,7 @@ impl Live {
         if sources::same(&sources, &before.files) {
             return Ok(Changed::Nothing);
         }
-        let setup = self.host.put_together(sources, &self.options);
+        let setup = self.host.put_together(sources, &self.selection);
         sources::check(&setup, &before, self.face)?;
         let hub = self.next(&setup, &before)?;
         self.settle(&hub).await;
@@ -238,36 +232,32 @@ impl Live {
     }
 
     /// The hub of a configuration; what has not changed is taken over.
-    fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, Failure> {
+    fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, AppError> {
         let (old, world) = (self.hub(), &self.host.world);
         let known = Before { hub: &old, config: &before.loaded.config };
-        let manner = (approve(&self.options), Others::Clients);
+        let manner = (approve(&self.selection), Others::Clients);
         let hub = assemble::hub_after(world, &setup.loaded, manner, Some(&known));
-        let mut hub = hub
-            .map_err(|error| Failure::new(Exit::Config, "invalid_config", format!("{error:#}")))?;
+        let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         serve::widen(&mut hub);
         let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
-        hub.approvals = Arc::new(approvals.after(&old.approvals));
-        self.tending.take_all(&mut hub, &setup.loaded.config, Some(&old));
-        telemetry::follow(self.tracer.as_ref(), &mut hub, Some(&old));
-        Ok(hub)
+        hub.approvals = Arc::new(approvals.after(old.approvals()));
+        self.tending.supervise(&mut hub, &setup.loaded.config);
+        Ok(hub.build())
     }
 
     /// Lets servers that take another's place say what they have, so that it is not missed in
     /// between.
     async fn settle(&self, hub: &Hub) {
         let old = self.hub();
-        let replaced = hub.backends.iter().filter_map(|(name, backend)| {
-            let old = old.backends.get(name).filter(|old| !Arc::ptr_eq(old, backend))?;
-            Some((old, backend))
-        });
-        let asked = replaced.map(|(old, backend)| {
+        let replaced = hub.servers().filter(|name| old.has(name) && !old.shares(hub, name));
+        let asked = replaced.map(|name| {
             // One that waits for a client's list goes on waiting, unless there was one already.
-            let ran = matches!(old.state(), ServerState::Connected | ServerState::Degraded(_));
-            let list = if ran { Backend::list } else { Backend::glance };
-            let list = list(&**backend, Listing::Tools);
+            let freshness = match old.state(name) {
+                Some(ServerState::Connected | ServerState::Degraded(_)) => Freshness::Known,
+                _ => Freshness::Remembered,
+            };
             // One that cannot say it is shown as it is.
-            tokio::time::timeout(SETTLE, list)
+            tokio::time::timeout(SETTLE, hub.list(name, Listing::Tools, freshness))
         });
         drop(join_all(asked).await);
     }
@@ -285,7 +275,7 @@ pub(crate) enum Changed {
 }
 
 /// What is wrong, with its places.
-fn in_words(failure: &Failure) -> String {
+fn in_words(failure: &AppError) -> String {
     if failure.problems.is_empty() {
         return failure.message.clone();
     }

@@ -1,7 +1,6 @@
 //! Which of the files that were read count, and what is wrong with them.
 
-use capstan_cli::exit::Failure;
-use capstan_cli::host::Setup;
+use capstan_app::{AppError, Setup};
 use capstan_config::source::DYNAMIC;
 use capstan_config::{Loaded, Problem, Scope, Severity, SourceFile};
 
@@ -13,7 +12,7 @@ impl Live {
     /// The files as they count: a project file that has changed and that nobody has approved stays
     /// as it was approved. With the files of which that is so.
     pub(super) fn settled(&self, files: Vec<SourceFile>) -> (Vec<SourceFile>, Vec<String>) {
-        if approve(&self.options) == Approve::All {
+        if approve(&self.selection) == Approve::All {
             return (files, Vec::new());
         }
         let (held, before) = (unapproved(&files), self.setup());
@@ -65,7 +64,7 @@ pub(super) fn same(files: &[SourceFile], others: &[SourceFile]) -> bool {
 }
 
 /// Refuses a configuration that concerns everything, or that is worse than the one before.
-pub(super) fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), Failure> {
+pub(super) fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), AppError> {
     let loaded = &setup.loaded;
     let known = |problem: &&Problem, known: &[Problem]| {
         known.iter().any(|known| known.message == problem.message && known.key == problem.key)
@@ -87,7 +86,7 @@ pub(super) fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), Fai
         file.is_none_or(|file| file.approved)
     };
     let wrong: Vec<Problem> = new.chain(asked).filter(heard).cloned().collect();
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::config(wrong, setup.files.to_vec())) }
+    if wrong.is_empty() { Ok(()) } else { Err(AppError::problems(wrong, setup.files.to_vec())) }
 }
 
 /// Tells what is odd in a configuration that was not before, and which files are gone.

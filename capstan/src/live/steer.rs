@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_cli::exit::Failure;
-use capstan_cli::far::{Event, Order, Typed};
-use capstan_cli::host::{Host, Inside, Setup};
+use capstan_app::{AppError, Host, Setup};
+use capstan_cli::Program;
+use capstan_cli::far::{Event, Inside, Order, Typed};
 use capstan_control::{NotHere, ShellEvent, Steered};
 use capstan_hub::ports::BoxFuture;
 use capstan_hub::{Approvals, Hub};
@@ -14,6 +14,7 @@ use futures::FutureExt;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{Changed, Live};
+use crate::host::LocalHost;
 
 /// The gateway, for commands that run in it.
 pub(crate) struct Door(pub(crate) Arc<Live>);
@@ -22,7 +23,7 @@ pub(crate) struct Door(pub(crate) Arc<Live>);
 
 impl Steered for Door {
     fn approvals(&self) -> Arc<Approvals> {
-        Arc::clone(&self.0.hub().approvals)
+        Arc::clone(self.0.hub().approvals())
     }
 
     fn digest(&self) -> String {
@@ -42,8 +43,11 @@ impl Steered for Door {
                 return Err(NotHere("another configuration is in force".to_owned()));
             }
             let (said, mut saying) = unbounded_channel();
-            let host: Arc<dyn Host> = Arc::new(live.host.clone());
-            let mut running = Box::pin(capstan_cli::run_inside(order, said, live, host));
+            let local = Arc::new(live.host.clone());
+            let host: Arc<dyn Host> = Arc::<LocalHost>::clone(&local);
+            let attach = Arc::<LocalHost>::clone(&local);
+            let program = Program { host, attach, serve: local };
+            let mut running = Box::pin(capstan_cli::run_inside(order, said, live, program));
             let exit = loop {
                 tokio::select! {
                     biased;
@@ -74,15 +78,15 @@ impl Inside for Live {
         &'a self,
         name: &'a str,
         text: String,
-    ) -> BoxFuture<'a, Result<ServerName, Failure>> {
+    ) -> BoxFuture<'a, Result<ServerName, AppError>> {
         Self::add(self, name, text).boxed()
     }
 
-    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, AppError>> {
         Self::remove(self, name).boxed()
     }
 
-    fn reload(&self) -> BoxFuture<'_, Result<bool, Failure>> {
+    fn reload(&self) -> BoxFuture<'_, Result<bool, AppError>> {
         Self::reload(self).map(|changed| Ok(changed? == Changed::Something)).boxed()
     }
 

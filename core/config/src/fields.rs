@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use crate::dialect::native;
-use crate::expand::join;
-use crate::problem::{Problem, Report};
-use crate::tree::{Entry, Node, Table, Text, Value};
+use crate::source::expand::join;
+use crate::source::native;
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Entry, Node, Table, Text, Value};
 use crate::units::{self, BadUnit};
 
 /// How like a known key an unknown one must be to be taken for a slip.
@@ -384,7 +384,7 @@ impl<'t, 'r> Fields<'t, 'r> {
 }
 
 /// The name most like `text`, if one is like enough to be meant.
-pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |name: &str| strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase());
     names
         .map(|name| (likeness(name), name))

@@ -2,8 +2,8 @@
 //!
 //! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
 
-pub use capstan_model::mask::{mask_argument, mask_url};
 pub use capstan_model::secret::is_secret_name;
+pub use capstan_safety::mask::{mask_argument, mask_url};
 
 use capstan_model::secret::{MASK, looks_like_token};
 

@@ -4,8 +4,8 @@
 //! whole list; a feature that arrives deletes its row.
 
 use crate::fields::Fields;
-use crate::problem::Problem;
-use crate::tree::{Node, Value};
+use crate::source::problem::Problem;
+use crate::source::tree::{Node, Value};
 
 /// A key that has no effect yet.
 pub(crate) struct Row {

@@ -38,6 +38,7 @@ mod tests {
     use super::*;
     use crate::fields::KNOWN;
     use crate::refuse::{In, ROWS};
+    use crate::source::reader::NativeFiles;
     use crate::source::{Scope, SourceFile, Surroundings};
 
     /// The dotted keys of the schema, with `x` as the name of a server.
@@ -71,7 +72,7 @@ mod tests {
             [gateway.limits]
         ";
         let file = SourceFile::new("f", Scope::User, text);
-        crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" });
+        crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" }, &NativeFiles);
         let mut read = KNOWN.with_borrow(Clone::clone);
         for row in ROWS {
             let path = match row.table {

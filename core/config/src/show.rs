@@ -3,12 +3,12 @@
 use capstan_model::secret::MASK;
 use serde::Serialize;
 
-use crate::expand::join;
 use crate::mask::{is_secret_name, mask_arguments, mask_text};
 use crate::merge::Loaded;
-use crate::server::Server;
+use crate::settings::server::Server;
 use crate::source::SourceFile;
-use crate::tree::{Node, Table, Value};
+use crate::source::expand::join;
+use crate::source::tree::{Node, Table, Value};
 
 /// The origin of a value that nobody wrote.
 pub(crate) const DEFAULT: &str = "default";

@@ -59,7 +59,7 @@ pub(crate) fn looks_mistaken(limit: Duration) -> bool {
 }
 
 /// Writes a duration the way it is read.
-pub(crate) fn show_duration(duration: Duration) -> String {
+pub fn show_duration(duration: Duration) -> String {
     // Months and years have no length that everybody agrees on.
     if duration.as_secs() >= DAY && duration.as_secs().is_multiple_of(DAY) {
         return format!("{}d", duration.as_secs() / DAY);

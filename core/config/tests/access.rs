@@ -1,13 +1,14 @@
 //! Access rules and ordered rules of native files, and rules that can never count.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
-use capstan_config::{Loaded, Scope, Severity, SourceFile, Surroundings, idle_rules, load};
+use capstan_config::NativeFiles;
+use capstan_config::{Loaded, Scope, Severity, SourceFile, Surroundings, dead_rules, load};
 use capstan_model::Verdict;
 use capstan_policy::RuleEffect;
 use capstan_policy::access::{Says, Strictness};
 
 fn load_files(files: &[SourceFile]) -> Loaded {
-    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" })
+    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles)
 }
 
 fn load_text(text: &str) -> Loaded {
@@ -135,7 +136,7 @@ const SERVERS: &str =
 fn idle(text: &str) -> Vec<String> {
     let loaded = load_text(&format!("{SERVERS}{text}"));
     assert_eq!(loaded.problems, [], "{text}");
-    let problems = idle_rules(&loaded.config, "2026-01-01T00:00:00Z".parse().unwrap());
+    let problems = dead_rules(&loaded.config, "2026-01-01T00:00:00Z".parse().unwrap());
     let told = |problem: capstan_config::Problem| {
         assert_eq!(problem.severity, Severity::Warning);
         let place = problem.place.unwrap();

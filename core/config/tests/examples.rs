@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+use capstan_config::NativeFiles;
 use capstan_config::{Loaded, Scope, SourceFile, Surroundings, load};
 
 fn load_example(path: &Path, scope: Scope) -> Loaded {
     let name = path.file_name().unwrap().to_string_lossy();
     let file = SourceFile::new(name, scope, fs::read_to_string(path).unwrap());
-    load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" })
+    load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capstan_config::NativeFiles;
 use capstan_config::{Gateway, GatewayLimits, Loaded, Scope, Severity, SourceFile, Surroundings};
 
 const ALL: &str = r#"
@@ -28,7 +29,11 @@ fn load(files: &[(Scope, &str)]) -> Loaded {
         SourceFile::new(format!("{index}.toml"), *scope, *text)
     };
     let files: Vec<SourceFile> = files.iter().enumerate().map(source).collect();
-    capstan_config::load(&files, &Surroundings { variable: &|_| None, project_dir: "" })
+    capstan_config::load(
+        &files,
+        &Surroundings { variable: &|_| None, project_dir: "" },
+        &NativeFiles,
+    )
 }
 
 #[test]

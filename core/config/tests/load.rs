@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use capstan_config::NativeFiles;
 use capstan_config::{
     IdlePolicy, Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile,
     Surroundings, ToolList, load,
@@ -23,7 +24,7 @@ fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
 }
 
 fn load_files(files: &[SourceFile]) -> Loaded {
-    load(files, &Surroundings { variable: &variable, project_dir: "/project" })
+    load(files, &Surroundings { variable: &variable, project_dir: "/project" }, &NativeFiles)
 }
 
 fn load_text(text: &str) -> Loaded {
@@ -323,7 +324,7 @@ fn limits_of_the_environment_hold_for_servers_that_set_none() {
     let text = "[servers.a]\ncommand = \"run\"\n[servers.b]\ncommand = \"run\"\ntimeout = \"5s\"";
     let variable = |name: &str| (name == "MCP_TOOL_TIMEOUT").then(|| "2000".to_owned());
     let files = [file(Scope::User, "f", text)];
-    let loaded = load(&files, &Surroundings { variable: &variable, project_dir: "" });
+    let loaded = load(&files, &Surroundings { variable: &variable, project_dir: "" }, &NativeFiles);
     let timeouts: Vec<u64> = loaded
         .config
         .servers

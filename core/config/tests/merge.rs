@@ -1,5 +1,6 @@
 //! Several files become one configuration, and none loosens what another forbids.
 
+use capstan_config::NativeFiles;
 use capstan_config::{Loaded, Reach, Scope, SourceFile, Surroundings, load};
 
 fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
@@ -7,7 +8,7 @@ fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
 }
 
 fn load_files(files: &[SourceFile]) -> Loaded {
-    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" })
+    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles)
 }
 
 #[test]

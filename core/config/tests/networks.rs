@@ -1,9 +1,10 @@
 //! Holes 1: the networks that a server may be reached in, and ports that are doubted.
 
+use capstan_config::NativeFiles;
 use capstan_config::{Loaded, Scope, SourceFile, Surroundings, load};
 
 fn load_files(files: &[SourceFile]) -> Loaded {
-    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" })
+    load(files, &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles)
 }
 
 fn load_text(text: &str) -> Loaded {

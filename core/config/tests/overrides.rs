@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
+use capstan_config::NativeFiles;
 use capstan_config::{Kind, Scope, Server, SourceFile, Surroundings, load};
 use serde_json::json;
 
@@ -11,7 +12,8 @@ fn replaced(user: &str, project: &str) -> Server {
         SourceFile::new("user.toml", Scope::User, format!("[servers.x]\n{user}")),
         SourceFile::new("project.toml", Scope::Project, format!("[servers.x]\n{project}")),
     ];
-    let loaded = load(&files, &Surroundings { variable: &|_| None, project_dir: "/project" });
+    let loaded =
+        load(&files, &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles);
     assert_eq!(loaded.problems, []);
     loaded.config.servers.into_values().next().unwrap().status.unwrap()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use capstan_config::NativeFiles;
 use capstan_config::{Scope, SourceFile, Surroundings, load};
 use proptest::prelude::*;
 
@@ -43,7 +44,8 @@ max_answer = 10
 /// The problems of a file as lines, the way a front may print them.
 fn problems(text: &str) -> String {
     let file = SourceFile::new("config.toml", Scope::User, text);
-    let loaded = load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" });
+    let loaded =
+        load(&[file], &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles);
     let mut lines = String::new();
     for problem in loaded.problems {
         let place = problem.place.map_or_else(String::new, |place| {

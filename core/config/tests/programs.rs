@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 #![expect(clippy::panic, reason = "a test that cannot have what it stands on must fail")]
 
+use capstan_config::NativeFiles;
 use capstan_config::{CliProgram, Kind, Loaded, Scope, SourceFile, Surroundings, load};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ fn load_files(files: &[(Scope, &str)]) -> Loaded {
         SourceFile::new(format!("{at}.toml"), *scope, *text)
     };
     let files: Vec<SourceFile> = files.iter().enumerate().map(file).collect();
-    load(&files, &Surroundings { variable: &|_| None, project_dir: "/project" })
+    load(&files, &Surroundings { variable: &|_| None, project_dir: "/project" }, &NativeFiles)
 }
 
 #[track_caller]

@@ -1,5 +1,6 @@
 //! `config show` says where every value comes from, and shows no secret.
 
+use capstan_config::NativeFiles;
 use capstan_config::{Scope, Shown, SourceFile, Surroundings, load, show};
 
 const SECRET: &str = "hunter2";
@@ -15,7 +16,11 @@ fn variable(name: &str) -> Option<String> {
 fn shown(files: &[(Scope, &str, &str)]) -> Vec<Shown> {
     let files: Vec<SourceFile> =
         files.iter().map(|(scope, path, text)| SourceFile::new(*path, *scope, *text)).collect();
-    show(&load(&files, &Surroundings { variable: &variable, project_dir: "/project" }))
+    show(&load(
+        &files,
+        &Surroundings { variable: &variable, project_dir: "/project" },
+        &NativeFiles,
+    ))
 }
 
 fn lines(shown: &[Shown]) -> String {
@@ -118,7 +123,8 @@ path = "${PW}"
 allowed_commands = ["${PW}"]
 "#;
     let file = SourceFile::new("f", Scope::User, text);
-    let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
+    let loaded =
+        load(&[file], &Surroundings { variable: &variable, project_dir: "" }, &NativeFiles);
     assert!(!format!("{:?}", loaded.problems).contains(SECRET), "{:?}", loaded.problems);
     let shown = lines(&show(&loaded));
     assert!(!shown.contains(SECRET), "{shown}");

@@ -3,54 +3,44 @@
 use capstan_tidy::metadata::{DependencyKind, metadata};
 use capstan_tidy::tree;
 
-/// The core, which everything outside it may use.
-const CORE: &[&str] = &[
-    "capstan-model",
-    "capstan-wire",
-    "capstan-policy",
-    "capstan-safety",
-    "capstan-config",
-    "capstan-hub",
-];
+/// The nouns and the wire.
+const MODEL: &[&str] = &["capstan-model", "capstan-wire"];
 
-/// The core and the adapters that other adapters may use.
-const CORE_AND_SHARED: &[&str] = &[
-    "capstan-model",
-    "capstan-wire",
-    "capstan-policy",
-    "capstan-safety",
-    "capstan-config",
-    "capstan-hub",
-    "capstan-process",
-    "capstan-lazy",
-    "capstan-http",
-];
+/// Pure decisions: about calls, and about environments, commands, addresses and texts.
+const DECISIONS: &[&str] = &["capstan-policy", "capstan-safety"];
 
-/// What the layer of a folder may use; `None` for a folder without a layer.
+/// The native configuration, and other programs' files.
+const FILES: &[&str] = &["capstan-config", "capstan-import"];
+
+/// The road.
+const HUB: &[&str] = &["capstan-hub"];
+
+/// The adapters that other adapters may use.
+const SHARED: &[&str] = &["capstan-process", "capstan-lazy", "capstan-http"];
+
+/// Returns the crates that a folder may use; `None` for a folder without a layer.
 fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
         Some(("core", "model" | "wire") | ("dev", "testkit" | "tidy")) => Layer::Only(&[]),
-        Some(("core", "policy")) => Layer::Only(&["capstan-model", "capstan-wire"]),
-        Some(("core", "safety")) => Layer::Only(&["capstan-model"]),
-        Some(("core", "config")) => {
-            Layer::Only(&["capstan-model", "capstan-wire", "capstan-policy", "capstan-safety"])
-        }
-        Some(("core", "hub")) => Layer::Only(&[
-            "capstan-model",
-            "capstan-wire",
-            "capstan-policy",
-            "capstan-safety",
-            "capstan-config",
-        ]),
+        Some(("core", "policy")) => Layer::Only(&[MODEL]),
+        Some(("core", "safety")) => Layer::Only(&[&["capstan-model"]]),
+        Some(("core", "config" | "hub")) => Layer::Only(&[MODEL, DECISIONS]),
+        Some(("core", "import")) => Layer::Only(&[MODEL, DECISIONS, &["capstan-config"]]),
+        Some(("core", "app")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB]),
         // `http` knows nothing of calls; its errors become those of `lazy`.
         Some(("adapters", "http")) => {
-            Layer::Only(&["capstan-model", "capstan-safety", "capstan-lazy"])
+            Layer::Only(&[&["capstan-model", "capstan-safety", "capstan-lazy"]])
         }
-        Some(("adapters", "mcp" | "command" | "openapi" | "registry")) => {
-            Layer::Only(CORE_AND_SHARED)
+        Some(("adapters", "mcp" | "command" | "openapi")) => {
+            Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
         }
-        Some(("adapters" | "fronts", _)) => Layer::Only(CORE),
-        None if folder == "demo" => Layer::Only(&["capstan-wire"]),
+        Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
+        Some(("adapters", _) | ("fronts", "gateway")) => Layer::Only(&[MODEL, DECISIONS, HUB]),
+        Some(("fronts", "text")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app"]]),
+        Some(("fronts", _)) => {
+            Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app", "capstan-text"]])
+        }
+        None if folder == "demo" => Layer::Only(&[&["capstan-wire"]]),
         None if folder == "bench" => Layer::Measures,
         None if folder == "capstan" => Layer::Product,
         _ => return None,
@@ -61,8 +51,8 @@ fn layer(folder: &str) -> Option<Layer> {
 /// What a crate may use of ours.
 #[derive(Clone, Copy)]
 enum Layer {
-    /// These crates.
-    Only(&'static [&'static str]),
+    /// The crates of these groups.
+    Only(&'static [&'static [&'static str]]),
     /// The core, the demo servers and the testkit.
     Measures,
     /// Whatever ships: the one place that names adapters and fronts.
@@ -75,9 +65,10 @@ impl Layer {
             return true;
         }
         match self {
-            Self::Only(crates) => crates.contains(&used),
+            Self::Only(groups) => groups.iter().any(|group| group.contains(&used)),
             Self::Measures => {
-                CORE.contains(&used) || ["capstan-demo", "capstan-testkit"].contains(&used)
+                let others = &["capstan-demo", "capstan-testkit"][..];
+                [MODEL, DECISIONS, FILES, HUB, others].iter().any(|group| group.contains(&used))
             }
             Self::Product => !["capstan-testkit", "capstan-tidy", "capstan-bench"].contains(&used),
         }
@@ -116,7 +107,17 @@ fn the_layers_refuse_every_way_around_them() {
         ("core/policy", "capstan-hub", Normal),
         ("core/policy", "capstan-config", Dev),
         ("core/safety", "capstan-policy", Normal),
+        ("core/config", "capstan-import", Normal),
+        ("core/hub", "capstan-config", Normal),
         ("core/hub", "capstan-mcp", Dev),
+        ("core/hub", "capstan-app", Normal),
+        ("core/app", "capstan-files", Dev),
+        ("core/app", "capstan-cli", Normal),
+        ("fronts/gateway", "capstan-app", Normal),
+        ("fronts/gateway", "capstan-config", Normal),
+        ("fronts/gateway", "capstan-text", Normal),
+        ("fronts/text", "capstan-cli", Normal),
+        ("adapters/control", "capstan-app", Normal),
         ("core/hub", "capstan-testkit", Build),
         ("adapters/audit", "capstan-files", Normal),
         ("adapters/audit", "capstan-http", Normal),
@@ -156,6 +157,8 @@ fn the_layers_grant_what_the_architecture_needs() {
         ("adapters/command", "capstan-process", DependencyKind::Normal),
         ("adapters/mcp", "capstan-http", DependencyKind::Normal),
         ("fronts/gateway", "capstan-hub", DependencyKind::Normal),
+        ("core/app", "capstan-hub", DependencyKind::Normal),
+        ("fronts/cli", "capstan-app", DependencyKind::Normal),
         ("demo", "capstan-wire", DependencyKind::Normal),
         ("capstan", "capstan-mcp", DependencyKind::Normal),
         ("capstan", "capstan-cli", DependencyKind::Normal),

@@ -6,12 +6,12 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use capstan_app::{Host, Selection};
 use capstan_model::Kind;
 use clap::CommandFactory;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use crate::args::{Cli, Options};
-use crate::host::Host;
+use crate::args::Cli;
 
 /// The command with everything it can complete.
 pub fn command(host: &Arc<dyn Host>) -> clap::Command {
@@ -45,7 +45,7 @@ pub(crate) fn is_plain(name: &str) -> bool {
 }
 
 fn servers(host: &dyn Host) -> Vec<String> {
-    match host.load(&Options::default()) {
+    match host.load(&Selection::default()) {
         Ok(setup) => setup.loaded.config.servers.keys().map(ToString::to_string).collect(),
         Err(_) => Vec::new(),
     }

@@ -4,24 +4,40 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use capstan_app::{AppError, Host, Selection, Setup};
 use capstan_config::{Problem, ServerEntry};
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::exit::{Exit, Failure};
-use crate::far::Far;
-use crate::host::{Host, Inside, Setup};
+use crate::exit::Exit;
+use crate::far::{Attach, Far, Inside};
 use crate::print::Printer;
+use crate::serving::Serve;
 
 /// How long servers are waited for when nobody says otherwise.
 const USUAL_WAIT: Duration = Duration::from_secs(2);
 
+/// The program around the command line.
+#[derive(Clone)]
+pub struct Program {
+    /// Files, state and the hub.
+    pub host: Arc<dyn Host>,
+    /// Running gateways.
+    pub attach: Arc<dyn Attach>,
+    /// Runs a gateway.
+    pub serve: Arc<dyn Serve>,
+}
+
 /// What every command gets.
 pub(crate) struct Context {
     pub(crate) options: Options,
+    /// Which configuration the options select.
+    pub(crate) selection: Selection,
     pub(crate) host: Arc<dyn Host>,
+    pub(crate) attach: Arc<dyn Attach>,
+    pub(crate) serve: Arc<dyn Serve>,
     pub(crate) print: Printer,
     /// The gateway that the command runs in, where it runs in one.
     pub(crate) inside: Option<Arc<dyn Inside>>,
@@ -33,9 +49,19 @@ pub(crate) struct Context {
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: Options, host: Arc<dyn Host>) -> Self {
-        let print = Printer::new(&options);
-        Self { options, host, print, inside: None, stdin: Mutex::default(), hub: OnceLock::new() }
+    pub(crate) fn new(options: Options, program: Program) -> Self {
+        let Program { host, attach, serve } = program;
+        Self {
+            print: Printer::new(&options),
+            selection: options.selection(),
+            options,
+            host,
+            attach,
+            serve,
+            inside: None,
+            stdin: Mutex::default(),
+            hub: OnceLock::new(),
+        }
     }
 
     /// The same, in a gateway, for a shell somewhere else.
@@ -52,17 +78,17 @@ impl Context {
     /// The configuration; fails when something in it concerns everything.
     ///
     /// A broken entry breaks only its own server, and warnings are shown.
-    pub(crate) fn setup(&self) -> Result<Setup, Failure> {
+    pub(crate) fn setup(&self) -> Result<Setup, AppError> {
         let setup = self.setup_untold()?;
         self.tell_problems(&setup, |_| true);
         Ok(setup)
     }
 
     /// The same; what is wrong with single servers is for the caller to tell.
-    pub(crate) fn setup_untold(&self) -> Result<Setup, Failure> {
+    pub(crate) fn setup_untold(&self) -> Result<Setup, AppError> {
         match &self.inside {
-            Some(inside) => checked(inside.setup()),
-            None => checked(self.host.load(&self.options)?),
+            Some(inside) => inside.setup().checked(),
+            None => self.host.load(&self.selection)?.checked(),
         }
     }
 
@@ -74,22 +100,22 @@ impl Context {
     }
 
     /// The configuration of the files that `--config` names, without those that are read unasked.
-    pub(crate) fn setup_alone(&self) -> Result<Setup, Failure> {
-        if self.options.config.is_empty() {
+    pub(crate) fn setup_alone(&self) -> Result<Setup, AppError> {
+        if self.selection.config.is_empty() {
             let hint = "name the file of the rules with `--config FILE`";
-            return Err(Failure::usage("`--alone` needs `--config`").hint(hint));
+            return Err(AppError::usage("`--alone` needs `--config`").hint(hint));
         }
-        let setup = checked(self.host.load_alone(&self.options)?)?;
+        let setup = self.host.load_alone(&self.selection)?.checked()?;
         self.tell_problems(&setup, |_| true);
         Ok(setup)
     }
 
     /// The hub. Built once, closed when the command ends, however it ends.
-    pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, Failure> {
+    pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
             let hub = match &self.inside {
                 Some(inside) => inside.hub(),
-                None => Arc::new(self.host.hub(setup, &self.options)?),
+                None => Arc::new(self.host.hub(setup, &self.selection)?),
             };
             // Only this thread sets it, so it cannot have been set in between.
             drop(self.hub.set(hub));
@@ -97,7 +123,7 @@ impl Context {
         self.hub
             .get()
             .map(AsRef::as_ref)
-            .ok_or_else(|| Failure::internal("the hub could not be built"))
+            .ok_or_else(|| AppError::internal("the hub could not be built"))
     }
 
     /// Ends every server that was started for this command.
@@ -109,7 +135,7 @@ impl Context {
 
     /// Says why there is nothing to show.
     pub(crate) fn say_no_servers(&self, setup: &Setup) {
-        if self.options.no_mcp || setup.loaded.environment.no_mcp {
+        if self.selection.no_mcp || setup.loaded.environment.no_mcp {
             self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
             return;
         }
@@ -142,42 +168,4 @@ impl Context {
             None => Patience::UntilFirstOr(USUAL_WAIT),
         }
     }
-}
-
-/// A configuration in which nothing concerns everything.
-fn checked(setup: Setup) -> Result<Setup, Failure> {
-    // A file that nobody has approved starts nothing, so it must not stop anything either.
-    let heard = |problem: &&Problem| {
-        let place = problem.place.as_ref();
-        let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
-        file.is_none_or(|file| file.approved)
-    };
-    let fatal: Vec<_> = setup.loaded.fatal().filter(heard).cloned().collect();
-    if fatal.is_empty() { Ok(setup) } else { Err(Failure::config(fatal, setup.files.to_vec())) }
-}
-
-/// The entry of a server by its slug or its own name.
-///
-/// # Errors
-/// When there is none.
-pub fn find_server<'a>(setup: &'a Setup, name: &str) -> Result<&'a ServerEntry, Failure> {
-    let servers = &setup.loaded.config.servers;
-    let by_slug = name.parse::<ServerName>().ok().and_then(|slug| servers.get(&slug));
-    let found = by_slug.or_else(|| servers.values().find(|entry| entry.display == name));
-    found.ok_or_else(|| {
-        let failure = Failure::not_found(format!("no server named `{name}`"));
-        match nearest(name, servers.values().map(|entry| entry.display.as_str())) {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("`capstan list` shows the servers there are"),
-        }
-    })
-}
-
-/// The word most like `wanted`, if any is like it at all.
-pub(crate) fn nearest<'a>(wanted: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    words
-        .map(|word| (strsim::jaro_winkler(wanted, word), word))
-        .filter(|(score, _)| *score >= 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, word)| word)
 }

@@ -1,60 +1,41 @@
-//! How the program ends: one place that turns failures into exit codes.
+//! How the program ends: the one place that maps errors to exit codes.
 
-use capstan_config::{Problem, SourceFile};
-use capstan_model::{CallError, ErrorCode};
+use capstan_app::{AppError, ErrorKind};
+use capstan_config::Problem;
 use serde::Serialize;
 
 /// The exit codes; documented in `docs/errors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All well.
+    /// Success.
     Ok,
-    /// A tool says that it failed, or a check found something.
+    /// A tool reported an error, or a check found one.
     ToolError,
-    /// The command was not understood.
+    /// The command line cannot be understood.
     Usage,
-    /// The configuration is broken.
+    /// The configuration has an error.
     Config,
-    /// No such server or tool.
+    /// No server or tool has this name.
     NotFound,
     /// A login is missing.
     Auth,
-    /// A rule or a person said no.
+    /// A rule or a person refused.
     Denied,
-    /// A server could not be reached.
+    /// A server cannot be reached.
     Unreachable,
     /// A server took too long.
     TimedOut,
     /// Too many calls.
     Quota,
-    /// Our own fault.
+    /// An internal error.
     Internal,
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C.
     Interrupted,
 }
 
-/// Why a command failed.
-#[derive(Debug)]
-pub struct Failure {
-    /// How the program ends.
-    pub exit: Exit,
-    /// The stable word for scripts.
-    pub code: &'static str,
-    /// What went wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-    /// Whether trying again can help.
-    pub retryable: bool,
-    /// What is wrong with the configuration, with the files it is in.
-    pub problems: Vec<Problem>,
-    /// The files that the problems are in.
-    pub files: Vec<SourceFile>,
-}
-
-/// A failure as `--json` prints it.
+/// An error as `--json` prints it.
 #[derive(Serialize)]
-pub(crate) struct FailureJson<'a> {
+pub(crate) struct ErrorJson<'a> {
     error: Shown<'a>,
 }
 
@@ -106,88 +87,37 @@ impl Exit {
         ];
         all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Internal)
     }
+}
 
-    fn of(code: ErrorCode) -> Self {
-        match code {
-            ErrorCode::Transient | ErrorCode::OutcomeUnknown => Self::Unreachable,
-            ErrorCode::RateLimited | ErrorCode::QuotaBlocked => Self::Quota,
-            ErrorCode::ServerError => Self::ToolError,
-            ErrorCode::InvalidInput => Self::Usage,
-            ErrorCode::AuthFailure => Self::Auth,
-            ErrorCode::NotFound => Self::NotFound,
-            ErrorCode::PolicyBlocked => Self::Denied,
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Failed => Self::ToolError,
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::Config => Self::Config,
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::Auth => Self::Auth,
+            ErrorKind::Denied => Self::Denied,
+            ErrorKind::Unreachable => Self::Unreachable,
+            ErrorKind::TimedOut => Self::TimedOut,
+            ErrorKind::Quota => Self::Quota,
+            ErrorKind::Internal => Self::Internal,
         }
     }
 }
 
-// === impl Failure ===
+// === impl ErrorJson ===
 
-impl Failure {
-    /// A failure with this exit code and word.
-    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+impl<'a> From<&'a AppError> for ErrorJson<'a> {
+    fn from(error: &'a AppError) -> Self {
         Self {
-            exit,
-            code,
-            message: message.into(),
-            hint: None,
-            retryable: false,
-            problems: Vec::new(),
-            files: Vec::new(),
-        }
-    }
-
-    /// Something the user typed cannot be used.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, ErrorCode::InvalidInput.as_str(), message)
-    }
-
-    /// Something named does not exist.
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(Exit::NotFound, ErrorCode::NotFound.as_str(), message)
-    }
-
-    /// Something that is nobody's fault but ours or the machine's.
-    pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(Exit::Internal, "internal", message)
-    }
-
-    /// The configuration is broken.
-    pub fn config(problems: Vec<Problem>, files: Vec<SourceFile>) -> Self {
-        let message = match problems.len() {
-            1 => "the configuration has an error".to_owned(),
-            count => format!("the configuration has {count} errors"),
-        };
-        Self { problems, files, ..Self::new(Exit::Config, "invalid_config", message) }
-    }
-
-    /// The same with a hint.
-    #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
-    }
-
-    pub(crate) fn json(&self) -> FailureJson<'_> {
-        FailureJson {
             error: Shown {
-                code: self.code,
-                message: &self.message,
-                hint: self.hint.as_deref(),
-                retryable: self.retryable,
-                problems: &self.problems,
+                code: &error.code,
+                message: &error.message,
+                hint: error.hint.as_deref(),
+                retryable: error.retryable,
+                problems: &error.problems,
             },
-        }
-    }
-}
-
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        let code = error.code();
-        let late = matches!(error, CallError::TimedOut { .. });
-        let exit = if late { Exit::TimedOut } else { Exit::of(code) };
-        Self {
-            hint: error.hint(),
-            retryable: error.retryable(),
-            ..Self::new(exit, code.as_str(), error.to_string())
         }
     }
 }

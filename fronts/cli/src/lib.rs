@@ -1,30 +1,21 @@
 //! The command line.
 //!
-//! Read in this order: [`args`] is what can be typed, [`host`] and [`desks`] what the front needs
+//! Read in this order: [`args`] is what can be typed, [`serving`] what `serve` needs
 //! from the program around it, [`far`] how it works in a gateway that runs, `context` what every command gets, `commands` has one file a command,
-//! [`exit`] how it ends. The rest prints: `print`, `table`, `answer`, `diagnose`, `waiting`; or
-//! asks: `operator`, `confirm`, `form`, `panel`, `keyboard`.
+//! [`exit`] how it ends. The rest prints: `print`, `waiting`; or
+//! asks: `operator`, `keyboard`. What people read and type is in `capstan-text`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
-//! through `clean` before a person sees it.
+//! through `capstan_text::clean` before a person sees it.
 
 pub mod args;
-pub mod host;
-pub mod desks;
+pub mod serving;
 pub mod exit;
 mod context;
 mod commands;
-mod arguments;
 mod operator;
-mod confirm;
-mod form;
-mod panel;
 pub mod far;
-mod answer;
 mod print;
-mod diagnose;
-mod table;
-mod clean;
 mod waiting;
 mod keyboard;
 mod complete;
@@ -33,6 +24,7 @@ mod plain;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use capstan_app::AppError;
 use clap::{CommandFactory, FromArgMatches};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
@@ -41,9 +33,10 @@ pub use complete::command;
 
 use crate::args::{Cli, Command, Options};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+pub use crate::context::Program;
+use crate::exit::Exit;
+use crate::far::Inside;
 use crate::far::{Event, Far, Order};
-use crate::host::{Host, Inside};
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
@@ -67,7 +60,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
             Ok(()) => Ok(cli),
             Err(failure) => {
                 print.failure(&failure);
-                Err(failure.exit)
+                Err(failure.kind.into())
             }
         },
         Err(error) if error.use_stderr() && wants_json => {
@@ -75,7 +68,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
             let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
             let message = lines.join(" ").replace("  ", " ");
             let message = message.trim_start_matches("error: ");
-            print.failure(&Failure::usage(message));
+            print.failure(&AppError::usage(message));
             Err(Exit::Usage)
         }
         Err(error) => {
@@ -100,16 +93,16 @@ pub async fn run_inside(
     order: Order,
     events: UnboundedSender<Event>,
     inside: Arc<dyn Inside>,
-    host: Arc<dyn Host>,
+    program: Program,
 ) -> Exit {
     let (words, stdin) = (order.words.clone(), order.stdin.clone());
     let far = Far::new(order, events);
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let read = plain::read(&words).map_or_else(|| read(Cli::command(), words), Ok);
-    let read = read.map_err(|error| Failure::usage(error.render().to_string()));
+    let read = read.map_err(|error| AppError::usage(error.render().to_string()));
     let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
     let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();
-    let context = Context::new(options, host).inside(inside, Arc::clone(&far), stdin);
+    let context = Context::new(options, program).inside(inside, Arc::clone(&far), stdin);
     let result = match read {
         Ok(cli) => commands::attached::run_here(&context, &cli).await,
         Err(failure) => Err(failure),
@@ -118,8 +111,8 @@ pub async fn run_inside(
 }
 
 /// Runs one command to its end.
-pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
-    let context = Context::new(cli.options.clone(), host);
+pub async fn run(cli: Cli, program: Program) -> Exit {
+    let context = Context::new(cli.options.clone(), program);
     let keyboard = Keyboard::as_it_is();
     // A gateway has clients to take leave of.
     let ends_itself = matches!(cli.command, Command::Serve(_));
@@ -139,7 +132,7 @@ pub async fn run(cli: Cli, host: Arc<dyn Host>) -> Exit {
         Ok(exit) => exit,
         Err(failure) => {
             context.print.failure(&failure);
-            failure.exit
+            failure.kind.into()
         }
     }
 }

@@ -6,11 +6,12 @@ use capstan_hub::Ground;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Want,
 };
+use capstan_text::confirm;
+use capstan_text::form::{self, Elicit};
 use futures::FutureExt;
 use futures::future::ready;
 
-use crate::confirm::{self, Confirm};
-use crate::form::{self, Elicit};
+use crate::args::AskArgs;
 use crate::print::Printer;
 use crate::waiting::Waiting;
 
@@ -30,6 +31,30 @@ pub(crate) struct Manner {
     pub(crate) elicit: Elicit,
     /// What a rule asks.
     pub(crate) confirm: Confirm,
+}
+
+/// How a call that needs approval is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirm {
+    /// The person who typed the command has decided already.
+    Believed,
+    /// The person is asked.
+    Ask,
+    /// No person can be asked.
+    Nobody,
+}
+
+// === impl Confirm ===
+
+impl Confirm {
+    /// The effect of `--ask` here.
+    pub(crate) fn of(print: &Printer, ask: AskArgs) -> Self {
+        match (ask.ask, print.has_person()) {
+            (false, _) => Self::Believed,
+            (true, true) => Self::Ask,
+            (true, false) => Self::Nobody,
+        }
+    }
 }
 
 // === impl Person ===

@@ -1,19 +1,21 @@
 //! Everything that is printed: data to stdout, the rest to stderr.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anstyle::{AnsiColor, Style};
+use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
+use capstan_text::clean::clean;
+use capstan_text::diagnose;
+use capstan_text::form::{Prompter, Terminal};
+use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, stdout_is_terminal, width};
 use serde::Serialize;
 
 use crate::args::Options;
-use crate::clean::clean;
-use crate::diagnose;
-use crate::exit::Failure;
+use crate::exit::ErrorJson;
 use crate::far::{Far, To};
-use crate::form::{Prompter, Terminal};
 
 /// Prints, here or in a shell somewhere else.
 #[derive(Clone, Debug)]
@@ -198,9 +200,9 @@ impl Printer {
     }
 
     /// Says why the command failed.
-    pub(crate) fn failure(&self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &AppError) {
         if self.wants_json() {
-            self.json(&failure.json());
+            self.json(&ErrorJson::from(failure));
             return;
         }
         for problem in &failure.problems {
@@ -263,44 +265,4 @@ where
 {
     let noun = if count == N::from(1) { one } else { many };
     format!("{count} {noun}")
-}
-
-/// Whether a person reads stdout.
-pub(crate) fn stdout_is_terminal() -> bool {
-    std::io::stdout().is_terminal()
-}
-
-/// Whether a person reads stderr.
-pub(crate) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
-}
-
-/// Whether a person types at stdin.
-pub(crate) fn stdin_is_terminal() -> bool {
-    std::io::stdin().is_terminal()
-}
-
-/// The width of the terminal that stdout goes to; `None` when it is none.
-pub(crate) fn width() -> Option<usize> {
-    columns(stdout_is_terminal().then(std::io::stdout)?)
-}
-
-/// The width of the terminal that stderr goes to; `None` when it is none.
-pub(crate) fn stderr_width() -> Option<usize> {
-    columns(stderr_is_terminal().then(std::io::stderr)?)
-}
-
-/// The columns and the lines of the terminal that stderr goes to; `None` when it is none.
-pub(crate) fn stderr_size() -> Option<(usize, usize)> {
-    size(stderr_is_terminal().then(std::io::stderr)?)
-}
-
-fn columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
-    size(terminal).map(|(columns, _)| columns)
-}
-
-fn size(terminal: impl std::os::fd::AsFd) -> Option<(usize, usize)> {
-    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
-    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
-    (columns > 0).then_some((columns, rows.max(10)))
 }

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use capstan_text::clean::clean;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::clean::clean;
 use crate::print::Printer;
 
 /// Nobody is bothered with a spinner for less than this.

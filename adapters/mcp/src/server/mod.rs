@@ -23,14 +23,13 @@ use futures::future::ready;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument, Span, error_span, info};
 
-use crate::connect::{Connector, STOPPED};
+use crate::connect::{Connector, STOPPED, Watched};
 use crate::fault::Fault;
 use crate::server::alive::Alive;
 use crate::server::life::{Life, Link, is_usable};
 use crate::server::wanted::Wanted;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::stdio::Watched;
 
 /// How long a server may take to say that it is there.
 const PULSE: Duration = Duration::from_secs(5);
@@ -75,7 +74,7 @@ impl Server {
     /// The session, where there is one that can be used.
     fn connected(&self) -> Option<Arc<Session>> {
         let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
-        session.connection.gone().is_none().then_some(session)
+        session.connection.requests().gone().is_none().then_some(session)
     }
 
     /// The session, connecting if there is none; one attempt for all who wait.
@@ -160,8 +159,8 @@ impl Server {
     }
 
     fn note_loss(&self, life: &mut Life, session: &Session) {
-        if let Some(fault) = session.connection.gone()
-            && session.connection.take_gone_notice()
+        if let Some(fault) = session.connection.requests().gone()
+            && session.connection.requests().take_gone_notice()
         {
             self.span.in_scope(|| info!(reason = %fault, "gone"));
             life.died(fault);
@@ -175,7 +174,7 @@ impl Server {
         let session = self.session().await?;
         let result = session.list(listing).instrument(self.span.clone()).await;
         match &result {
-            Err(error) if session.connection.gone().is_none() => {
+            Err(error) if session.connection.requests().gone().is_none() => {
                 lock(&self.life).could_not_read(listing, error);
             }
             Err(_) => self.note_death(&session),

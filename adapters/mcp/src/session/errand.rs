@@ -74,7 +74,7 @@ impl Session {
         let Some(operator) = operator else {
             return self.result(self.ask(method, params).await?);
         };
-        let id = self.connection.next_id();
+        let id = self.connection.requests().next_id();
         let params = self.with_meta(params, id, &*operator)?;
         let request = Request { id, method, params: &params, limit, operator: Some(operator) };
         let reply = self.connection.request(request).await;

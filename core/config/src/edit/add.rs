@@ -6,10 +6,11 @@ use capstan_safety::address::Network;
 use indexmap::IndexMap;
 use toml_edit::{Array, InlineTable, Item, Table, Value, value};
 
-use crate::dialect::Dialect;
 use crate::merge::load;
-use crate::problem::{Problem, Severity};
 use crate::read::server::slug;
+use crate::source::Dialect;
+use crate::source::problem::{Problem, Severity};
+use crate::source::reader::NativeFiles;
 use crate::source::{Scope, SourceFile, Surroundings};
 use crate::units::show_duration;
 
@@ -82,7 +83,7 @@ pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
 }
 
 /// Adds the entry of a server after those that are there.
-pub(crate) fn add_table(text: &str, name: &str, entry: Table) -> Result<String, EditError> {
+pub fn add_table(text: &str, name: &str, entry: Table) -> Result<String, EditError> {
     if slug(name).is_none() {
         return Err(EditError::NoName);
     }
@@ -204,11 +205,12 @@ fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(),
 /// The error with which the new entry would be read, if any.
 ///
 /// Variables are not known here, so what an address made of them is like cannot be judged.
-pub(crate) fn refusal(edited: &str, name: &str, url: Option<&str>) -> Option<Problem> {
+pub fn refusal(edited: &str, name: &str, url: Option<&str>) -> Option<Problem> {
     let dialect = Some(Dialect::Native);
     let file = SourceFile { dialect, ..SourceFile::new("", Scope::User, edited) };
     let variable = |variable: &str| Some(variable.to_owned());
-    let loaded = load(&[file], &Surroundings { variable: &variable, project_dir: "" });
+    let loaded =
+        load(&[file], &Surroundings { variable: &variable, project_dir: "" }, &NativeFiles);
     let unsure = url.is_some_and(|url| url.contains("${"));
     loaded.problems.into_iter().find(|problem| {
         let about_url = problem.key.as_ref().and_then(|key| key.rsplit('.').next()) == Some("url");

@@ -4,11 +4,11 @@
 //! everything else stay byte for byte, and what comes out can be read again.
 
 mod document;
-pub(crate) mod add;
-pub(crate) mod remove;
+mod add;
+pub mod remove;
 mod permission;
 
-pub use add::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
+pub use add::{NewProgram, NewRemote, NewServer, NewTarget, add_server, add_table, refusal};
 pub use permission::{add_permission_rule, allow_effect};
 pub use remove::remove_server;
 

@@ -32,7 +32,7 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
 }
 
 /// Where the keys, values and headers of an item stand.
-pub(crate) fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
+pub fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
     spans.extend(key.span());
     spans.extend(item.span());
     match item {
@@ -47,7 +47,8 @@ pub(crate) fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-pub(crate) fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
+/// Collects the places of a table and of everything in it.
+pub fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
     for (name, _) in table {
         if let Some((key, item)) = table.get_key_value(name) {
             collect(key, item, spans);
@@ -57,7 +58,7 @@ pub(crate) fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
 
 /// The text without the lines of these spans, without the comments that only they surround, and
 /// without the blank line before them: what adding a server puts in, this takes away.
-pub(crate) fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
+pub fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     let mut lines: Vec<(&str, bool)> = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -3,12 +3,12 @@
 use capstan_policy::Glob;
 use capstan_policy::access::{AccessRule, AccessTable, AccessTo, Grant, Says, Strictness, Subject};
 
-use crate::expand::join;
 use crate::fields::{Fields, Words, nearest};
-use crate::problem::{Problem, Report};
 use crate::show::{self, Shown};
+use crate::source::expand::join;
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Entry, Node, Table, Value};
 use crate::source::{Place, Scope};
-use crate::tree::{Entry, Node, Table, Value};
 
 /// What the access table of one file says.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::config::{Audit, AuditArguments, AuditOnFull};
 use crate::fields::{Fields, Words};
-use crate::problem::Problem;
+use crate::settings::{Audit, AuditArguments, AuditOnFull};
 use crate::source::Scope;
+use crate::source::problem::Problem;
 use crate::units::show_size;
 
 use super::tables::{Setting, setting};

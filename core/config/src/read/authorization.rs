@@ -3,9 +3,9 @@
 use capstan_model::Verdict;
 
 use crate::fields::{Fields, Words};
-use crate::problem::{Problem, Report};
-use crate::rule::{List, OrderedRule, Reach, Subject};
-use crate::tree::{Node, Value};
+use crate::settings::rule::{List, OrderedRule, Reach, Subject};
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Node, Value};
 
 /// What the `[tools.authorization]` of one file says.
 #[derive(Debug, Default)]

@@ -2,15 +2,16 @@
 
 use capstan_model::{Secret, ServerName};
 
-use crate::dialect::{self, Dialect, Lift, Manner, Opened};
-use crate::expand::{Expander, MissingEnv, join};
 use crate::fields::Fields;
-use crate::problem::{Problem, Report, Severity};
 use crate::redact::scrub;
-use crate::server::{Server, ServerEntry};
+use crate::settings::server::{Server, ServerEntry};
 use crate::show::{self, Shown};
+use crate::source::Dialect;
+use crate::source::expand::{Expander, MissingEnv, join};
+use crate::source::problem::{Problem, Report, Severity};
+use crate::source::reader::{AutoAllow, Conventions, FileReader, Opened};
+use crate::source::tree::{Entry, Node, Table};
 use crate::source::{Origin, SourceFile, Surroundings};
-use crate::tree::{Entry, Node, Table};
 use crate::units::show_duration;
 
 use super::server::{self, Limits};
@@ -27,7 +28,7 @@ pub(crate) struct Part {
     pub(crate) tables: Tables,
     pub(crate) problems: Vec<Problem>,
     /// What of its dialect is still needed when the files are put together.
-    pub(crate) manner: Manner,
+    pub(crate) conventions: Conventions,
     pub(crate) dialect: Option<Dialect>,
 }
 
@@ -53,23 +54,29 @@ struct Reading<'a> {
 // === impl Part ===
 
 impl Part {
-    pub(crate) fn read(file: &SourceFile, around: Surroundings<'_>, limits: Limits) -> Self {
-        let Opened { file, tree, problems: found, manner } = match dialect::open(file, around) {
+    pub(crate) fn read(
+        file: &SourceFile,
+        around: Surroundings<'_>,
+        reader: &dyn FileReader,
+        limits: Limits,
+    ) -> Self {
+        let Opened { file, tree, problems: found, conventions } = match reader.open(file, around) {
             Ok(opened) => opened,
             Err(problem) => return Self { problems: vec![*problem], ..Self::default() },
         };
-        let missing = missing_env(&tree).unwrap_or(manner.missing);
-        let (forms, inputs, plugin) = (manner.forms, &manner.inputs, file.plugin.as_ref());
+        let missing = missing_env(&tree).unwrap_or(conventions.missing);
+        let (forms, inputs, plugin) =
+            (conventions.forms, &conventions.inputs, file.plugin.as_ref());
         let expander = Expander { around, missing, forms, inputs, plugin };
-        let (secrets, part) = (manner.secrets.as_slice(), Self::default());
+        let (secrets, part) = (conventions.secrets.as_slice(), Self::default());
         let mut reading = Reading { file: &file, expander, limits, secrets, found, part };
         reading.tables(&tree);
         reading.servers(&tree);
-        reading.lifts(&manner.lifts);
+        reading.auto_allows(&conventions.auto_allows);
         let mut part = reading.part;
         part.problems.append(&mut reading.found);
         part.tables.reach = file.reach();
-        (part.dialect, part.manner) = (file.dialect, manner);
+        (part.dialect, part.conventions) = (file.dialect, conventions);
         part.problems.sort_by_key(|problem| problem.place.as_ref().map(|place| place.start));
         // One key of another program may set two of ours, and be wrong for both.
         part.problems.dedup();
@@ -174,10 +181,10 @@ impl Reading<'_> {
     }
 
     /// Adds what the servers of the file may do without asking.
-    fn lifts(&mut self, lifts: &[Lift]) {
-        for lift in lifts {
-            let mut report = Report::about_server(self.file, lift.server.clone());
-            self.part.tables.rules.lift(lift, &mut report);
+    fn auto_allows(&mut self, auto_allows: &[AutoAllow]) {
+        for allowed in auto_allows {
+            let mut report = Report::about_server(self.file, allowed.server.clone());
+            self.part.tables.rules.auto_allow(allowed, &mut report);
             self.part.problems.append(&mut report.problems);
         }
     }
@@ -218,7 +225,7 @@ fn path_of(display: &str, entry: &Entry) -> String {
 
 /// Whether an entry is the one by which another program starts our own gateway. Used as a server
 /// of ours, it would call itself.
-pub(crate) fn runs_capstan(server: &Table) -> bool {
+pub fn runs_capstan(server: &Table) -> bool {
     let command = server.get("command").and_then(|entry| entry.node.as_text());
     let program = command.and_then(|command| command.rsplit(['/', '\\']).next());
     let args = server.get("args").and_then(|entry| entry.node.as_list()).unwrap_or_default();

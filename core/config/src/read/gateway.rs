@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::fields::Fields;
-use crate::problem::Problem;
 use crate::refuse::{self, In};
 use crate::source::Scope;
+use crate::source::problem::Problem;
 
 use super::tables::{Setting, setting};
 

@@ -4,12 +4,12 @@ use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
 use indexmap::IndexMap;
 
-use crate::dialect::Dialect;
 use crate::fields::{Fields, Given, Words};
 use crate::mask::{mask_arguments, mask_url};
-use crate::problem::Problem;
-use crate::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
-use crate::tree::Text;
+use crate::settings::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
+use crate::source::Dialect;
+use crate::source::problem::Problem;
+use crate::source::tree::Text;
 use crate::url;
 
 use super::{openapi, preset};

@@ -5,8 +5,8 @@ use indexmap::IndexMap;
 
 use crate::fields::Fields;
 use crate::mask::mask_url;
-use crate::problem::Problem;
-use crate::server::OpenApi;
+use crate::settings::server::OpenApi;
+use crate::source::problem::Problem;
 
 use super::kind::{address, warn_port};
 

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::preset;
 use crate::fields::Fields;
-use crate::overrides::{ToolOverride, ToolOverrides};
-use crate::problem::Problem;
+use crate::settings::overrides::{ToolOverride, ToolOverrides};
+use crate::source::problem::Problem;
 
 /// Reads `tools` where it is a table; a list describes the tools of a command-line program.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {

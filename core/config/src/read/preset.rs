@@ -3,9 +3,9 @@
 use serde_json::{Map, Value as JsonValue};
 
 use crate::fields::Fields;
-use crate::problem::Problem;
-use crate::server::Preset;
-use crate::tree::{Node, Value};
+use crate::settings::server::Preset;
+use crate::source::problem::Problem;
+use crate::source::tree::{Node, Value};
 
 /// How deep a schema may nest.
 const MAX_DEPTH: usize = 16;

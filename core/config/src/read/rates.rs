@@ -3,11 +3,11 @@
 use capstan_model::RateBy;
 use capstan_policy::Pattern;
 
-use crate::config::Rate;
 use crate::fields::{Fields, Words};
-use crate::problem::{Problem, Report};
+use crate::settings::Rate;
 use crate::show;
-use crate::tree::{Node, Value};
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Node, Value};
 
 const KEY: &str = "rates";
 
@@ -109,12 +109,13 @@ fn patterns(fields: &mut Fields<'_, '_>) -> Option<Vec<Pattern>> {
 mod tests {
     use std::time::Duration;
 
+    use crate::source::reader::NativeFiles;
     use crate::source::{Scope, SourceFile, Surroundings};
     use crate::{Loaded, load};
 
     fn loaded(text: &str) -> Loaded {
         let file = SourceFile::new("f.toml", Scope::User, text);
-        load(&[file], &Surroundings { variable: &|_| None, project_dir: "" })
+        load(&[file], &Surroundings { variable: &|_| None, project_dir: "" }, &NativeFiles)
     }
 
     #[test]

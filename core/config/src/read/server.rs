@@ -7,18 +7,18 @@ use capstan_model::{Naming, ServerName, Trust};
 use capstan_policy::exposure::Exposure;
 use capstan_safety::address::{BadNetwork, Network};
 
-use crate::dialect::Dialect;
-use crate::environment::EnvSettings;
 use crate::fields::{Fields, Words};
-use crate::problem::Problem;
+use crate::merge::environment::EnvSettings;
 use crate::refuse::{self, In};
-use crate::rule::{Rules, Subject};
-use crate::server::{
+use crate::settings::rule::{Rules, Subject};
+use crate::settings::server::{
     DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, EffectLists, Idle, IdlePolicy, Kind, OAuth, Protocol,
     Server, Start, ToolList,
 };
 use crate::show;
-use crate::tree::Table;
+use crate::source::Dialect;
+use crate::source::problem::Problem;
+use crate::source::tree::Table;
 use crate::units;
 
 use super::{kind, overrides};
@@ -192,7 +192,7 @@ pub(crate) fn is_enabled(table: &Table) -> bool {
 
 /// The slug of a name. A name without a letter or digit of ours gets one made from its bytes, so
 /// that any name can be used.
-pub(crate) fn slug(display: &str) -> Option<ServerName> {
+pub fn slug(display: &str) -> Option<ServerName> {
     if display.trim().is_empty() {
         return None;
     }

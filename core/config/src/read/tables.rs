@@ -5,13 +5,13 @@ use std::time::Duration;
 use capstan_model::Verdict;
 use capstan_policy::DefaultRule;
 
-use crate::config::Rate;
-use crate::expand::MissingEnv;
 use crate::fields::{Fields, Words};
 use crate::refuse::{self, In};
-use crate::rule::{Reach, Rules, Subject};
+use crate::settings::Rate;
+use crate::settings::rule::{Reach, Rules, Subject};
 use crate::show;
 use crate::source::Origin;
+use crate::source::expand::MissingEnv;
 
 use super::access::AccessPart;
 use super::audit::AuditTable;

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use capstan_model::secret::{MASK, is_secret_name};
 
-use crate::problem::Problem;
-use crate::syntax::Syntax;
+use crate::source::problem::Problem;
+use crate::source::syntax::Syntax;
 
 /// Tables of which every value may be a secret.
 const DOORS: [&str; 6] =
@@ -242,11 +242,7 @@ fn guess(text: &str) -> Vec<bool> {
 }
 
 /// Takes the secrets of a file out of what is said about it.
-pub(crate) fn scrub<'p>(
-    path: &str,
-    text: &str,
-    problems: impl IntoIterator<Item = &'p mut Problem>,
-) {
+pub fn scrub<'p>(path: &str, text: &str, problems: impl IntoIterator<Item = &'p mut Problem>) {
     let mut problems = problems.into_iter().peekable();
     if problems.peek().is_some() {
         let secrets = Secrets::find(path, text, Hide::EveryValue);

@@ -1,6 +1,6 @@
 //! The words of `capstan import`, `install` and `uninstall`.
 
-use capstan_config::Client;
+use capstan_import::Client;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 

@@ -1,5 +1,6 @@
 //! The options of every command.
 
+use capstan_app::Selection;
 use clap::Args;
 
 /// Options of every command.
@@ -38,4 +39,18 @@ pub struct Options {
     /// Use the project's configuration files although they are not approved
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Which configuration these options select.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection {
+            config: self.config.clone(),
+            demo: self.demo,
+            no_mcp: self.no_mcp,
+            trust_project: self.trust_project,
+        }
+    }
 }

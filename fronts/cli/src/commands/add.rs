@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use capstan_config::edit::{EditError, NewProgram, NewRemote, NewServer, NewTarget, add_server};
+use capstan_app::AppError;
+use capstan_config::edit::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
 use capstan_config::{Origin, Scope};
 use clap::Parser;
 
 use super::networks;
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::Inside;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::far::Inside;
 
 /// Programs whose own `-e` sets variables too.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
@@ -49,7 +50,7 @@ fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<
 }
 
 /// Takes the options that stand behind a URL to those that stand before it.
-pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
+pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
     let Command::Add(args) = &mut cli.command else { return Ok(()) };
     if place_of(args) == Place::Here || args.words.is_empty() {
         return Ok(());
@@ -57,18 +58,18 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), Failure> {
     let after = AfterUrl::try_parse_from(args.words.split_off(1)).map_err(|error| {
         let text = error.render().to_string();
         let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::usage(format!("after the URL: {line}"))
+        AppError::usage(format!("after the URL: {line}"))
             .hint("a URL takes no arguments; options may follow it")
     })?;
     if let Some(TransportArg::Stdio | TransportArg::Cli) = after.entry.transport {
-        return Err(Failure::usage("a URL is reached by `http` or `sse`"));
+        return Err(AppError::usage("a URL is reached by `http` or `sse`"));
     }
     args.entry.add(after.entry);
     cli.options.add(after.options);
     Ok(())
 }
 
-pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppError> {
     let mut server = read(args)?;
     // What the file would refuse anyway is refused before anything is looked up or asked.
     add_server("", &args.name, &server)?;
@@ -77,10 +78,10 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, Failu
         return add_inside(context, &**inside, args, &server).await;
     }
     let scope = args.entry.scope.map(scope_of);
-    let file = context.host.target(scope, &context.options)?;
+    let file = context.host.target(scope, &context.selection)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
-    let setup = context.host.load(&context.options)?;
-    let entry = find_server(&setup, &args.name)?;
+    let setup = context.host.load(&context.selection)?;
+    let entry = setup.server(&args.name)?;
     let (path, scope) = (file.path.display(), scope_word(file.scope));
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
@@ -105,12 +106,12 @@ async fn add_inside(
     inside: &dyn Inside,
     args: &AddArgs,
     server: &NewServer,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     if args.entry.scope.is_some() {
-        return Err(Failure::usage("`--scope` names a file; with `--attach` there is none"));
+        return Err(AppError::usage("`--scope` names a file; with `--attach` there is none"));
     }
     if server.trust {
-        return Err(Failure::usage("a server that is added with `--attach` is not trusted").hint(
+        return Err(AppError::usage("a server that is added with `--attach` is not trusted").hint(
             "leave out `--trust`, or leave out `--attach`: the gateway follows what is in a file",
         ));
     }
@@ -153,8 +154,8 @@ fn stray_option(args: &AddArgs) -> Option<String> {
 }
 
 /// What was typed means this server.
-fn read(args: &AddArgs) -> Result<NewServer, Failure> {
-    let (target, rest) = args.words.split_first().ok_or_else(|| Failure::usage("no command"))?;
+fn read(args: &AddArgs) -> Result<NewServer, AppError> {
+    let (target, rest) = args.words.split_first().ok_or_else(|| AppError::usage("no command"))?;
     let entry = &args.entry;
     let target = target_of(entry, target, rest.to_vec(), place_of(args))?;
     Ok(NewServer {
@@ -192,12 +193,12 @@ fn target_of(
     target: &str,
     args: Vec<String>,
     place: Place,
-) -> Result<NewTarget, Failure> {
+) -> Result<NewTarget, AppError> {
     match place {
         Place::Elsewhere => {
             if !entry.env.is_empty() {
                 let message = "`-e` sets variables of a command; a URL takes headers (`-H`)";
-                return Err(Failure::usage(message));
+                return Err(AppError::usage(message));
             }
             let headers = entry.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
             let remote = NewRemote { url: target.to_owned(), headers };
@@ -211,11 +212,11 @@ fn target_of(
         Place::Here => {
             if !entry.network.is_empty() {
                 let message = "`--network` is about the address of a URL; a command has none";
-                return Err(Failure::usage(message));
+                return Err(AppError::usage(message));
             }
             if !entry.header.is_empty() {
                 let message = "`-H` sets headers of a URL; a command takes variables (`-e`)";
-                return Err(Failure::usage(message));
+                return Err(AppError::usage(message));
             }
             let env = entry.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
             let program = NewProgram { command: target.to_owned(), args, env };
@@ -229,31 +230,31 @@ fn target_of(
     }
 }
 
-fn variable(text: &str) -> Result<(String, String), Failure> {
+fn variable(text: &str) -> Result<(String, String), AppError> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         // It may be a secret whose name was left out, so it is not repeated.
-        _ => Err(Failure::usage("a variable is not written as KEY=VALUE")),
+        _ => Err(AppError::usage("a variable is not written as KEY=VALUE")),
     }
 }
 
-fn header(text: &str) -> Result<(String, String), Failure> {
+fn header(text: &str) -> Result<(String, String), AppError> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
         // The value may be a secret, so it is not repeated.
-        _ => Err(Failure::usage("a header is not written as 'KEY: VALUE'")),
+        _ => Err(AppError::usage("a header is not written as 'KEY: VALUE'")),
     }
 }
 
 /// A duration; a bare number is milliseconds, as the flag's older users know it.
-fn timeout(text: &str) -> Result<Duration, Failure> {
+fn timeout(text: &str) -> Result<Duration, AppError> {
     if let Ok(milliseconds) = text.parse() {
         return Ok(Duration::from_millis(milliseconds));
     }
     humantime::parse_duration(text)
-        .map_err(|_| Failure::usage(format!("`{text}` is not a duration")).hint("write `30s`"))
+        .map_err(|_| AppError::usage(format!("`{text}` is not a duration")).hint("write `30s`"))
 }
 
 pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
@@ -274,23 +275,6 @@ pub(crate) fn scope_word(scope: Scope) -> &'static str {
         Scope::Flag => "flag",
         Scope::Project => "project",
         Scope::User => "user",
-    }
-}
-
-impl From<EditError> for Failure {
-    fn from(error: EditError) -> Self {
-        let message = match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        let failure = if matches!(error, EditError::UnknownServer { .. }) {
-            Self::not_found(message)
-        } else if matches!(error, EditError::Syntax { .. } | EditError::Unexpected { .. }) {
-            Self::new(Exit::Config, "invalid_config", message)
-        } else {
-            Self::usage(message)
-        };
-        Self { hint: error.hint(), ..failure }
     }
 }
 

@@ -3,19 +3,19 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use capstan_app::{AppError, ErrorKind, Seen};
 use capstan_hub::approvals::{Answer, Answered, Extent, Masks, OpenQuestion, Span, Stands, Width};
+use capstan_text::clean::one_line;
+use capstan_text::confirm;
+use capstan_text::form::{Prompter, Terminal};
+use capstan_text::panel;
+use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde_json::{Value, json};
 
 use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
-use crate::clean::one_line;
-use crate::confirm;
 use crate::context::Context;
-use crate::desks::Seen;
-use crate::exit::{Exit, Failure};
-use crate::form::{Prompter, Terminal};
-use crate::panel;
-use crate::print::{stderr_is_terminal, stdin_is_terminal, width};
-use crate::table::table;
+use crate::exit::Exit;
 
 /// Longest name that is shown in a line of its own.
 const MAX_NAME: usize = 200;
@@ -34,7 +34,7 @@ const CHOICES: [Answer; 4] = [
     Answer::No,
 ];
 
-pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit, AppError> {
     match &args.command {
         None | Some(ApprovalsCommand::List) => list(context).await,
         Some(ApprovalsCommand::Yes(args)) => {
@@ -47,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit,
     }
 }
 
-async fn list(context: &Context) -> Result<Exit, Failure> {
+async fn list(context: &Context) -> Result<Exit, AppError> {
     let seen = context.host.questions().await?;
     if context.print.wants_json() {
         let questions: Vec<Value> = seen.questions.iter().map(to_json).collect();
@@ -66,11 +66,11 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Shows one call with all of its arguments, page by page where a person reads.
-async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
+async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     let id = &args.id;
     let question = context.host.question(id).await?;
     if args.unmasked && question.raw.is_none() && question.stands != Stands::Approved {
-        return Err(Failure::usage(
+        return Err(AppError::usage(
             "the gateway is older than this command and sends no such values",
         )
         .hint("leave `--unmasked` out, or start the gateway again"));
@@ -156,7 +156,7 @@ fn say_nothing(context: &Context, seen: &Seen) {
     }
 }
 
-async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, Failure> {
+async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, AppError> {
     let (answered, place) = context.host.answer(id, answer).await?;
     if context.print.wants_json() {
         let outcome = match answered {
@@ -180,7 +180,7 @@ async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, Fai
 }
 
 /// Shows questions as they come, and asks about each where there is somebody to ask.
-async fn watch(context: &Context) -> Result<Exit, Failure> {
+async fn watch(context: &Context) -> Result<Exit, AppError> {
     let asks = stdin_is_terminal() && stderr_is_terminal() && !context.print.wants_json();
     let mut known: HashSet<String> = HashSet::new();
     let mut seen = context.host.questions().await?;
@@ -213,13 +213,13 @@ fn say_nothing_at_first(context: &Context, seen: &Seen) {
 }
 
 /// Asks a person. What they close stays open for others.
-async fn decide(context: &Context, question: OpenQuestion) -> Result<(), Failure> {
+async fn decide(context: &Context, question: OpenQuestion) -> Result<(), AppError> {
     let id = question.id;
     // It may be answered by now.
     let question = match context.host.question(&id).await {
         Ok(question) => question.in_full(Masks::Secrets),
         Err(failure) => {
-            if failure.exit != Exit::NotFound {
+            if failure.kind != ErrorKind::NotFound {
                 context.print.failure(&failure);
             }
             return Ok(());

@@ -3,14 +3,16 @@
 
 use std::sync::PoisonError;
 
+use capstan_app::AppError;
+
 use super::call::Stdin;
 use crate::args::{CallArgs, Cli, Command};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::far::{Near, Order};
 
 /// Runs a command in a gateway, where that is wanted or just as good; `None` when it is to run here.
-pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Failure> {
+pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, AppError> {
     if context.inside.is_some() {
         return Ok(None);
     }
@@ -19,13 +21,13 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Fa
         (Some(_), _) if options.demo || !options.config.is_empty() => {
             let given = if options.demo { "--demo" } else { "--config" };
             let message = format!("`{given}` does not go with `--attach`");
-            return Err(Failure::usage(message).hint(
+            return Err(AppError::usage(message).hint(
                 "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
             ));
         }
         (Some(process), command) if can_attach(command) => process,
         (Some(_), _) => {
-            return Err(Failure::usage("this command does not run in a gateway").hint(
+            return Err(AppError::usage("this command does not run in a gateway").hint(
                 "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
                  `prompts`, `prompt`, `add`, `remove` and `reload`",
             ));
@@ -38,26 +40,26 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Option<Exit>, Fa
     };
     let order = order(context, cli).await;
     let near = Near::new(&context.print, "waiting for the gateway");
-    context.host.run_in(process, order, options, &near).await.map(Some)
+    context.attach.run_in(process, order, &context.selection, &near).await.map(Some)
 }
 
 /// Runs a command in this gateway, if it is one of those that may.
-pub(crate) async fn run_here(context: &Context, cli: &Cli) -> Result<Exit, Failure> {
+pub(crate) async fn run_here(context: &Context, cli: &Cli) -> Result<Exit, AppError> {
     if !can_attach(&cli.command) {
-        return Err(Failure::usage("this command does not run in a gateway"));
+        return Err(AppError::usage("this command does not run in a gateway"));
     }
     super::run(context, cli).await
 }
 
 /// Runs a call in a gateway whose servers are those that would be started here.
-async fn like(context: &Context, cli: &Cli, args: &CallArgs) -> Result<Option<Exit>, Failure> {
+async fn like(context: &Context, cli: &Cli, args: &CallArgs) -> Result<Option<Exit>, AppError> {
     // Elsewhere the operator may answer from another shell, and the call would wait for that.
     if args.ask.ask {
         return Ok(None);
     }
     let order = order(context, cli).await;
     let near = Near::new(&context.print, &format!("calling `{}`", args.tool));
-    context.host.run_in_like(order, &context.options, &near).await.transpose()
+    context.attach.run_in_like(order, &context.selection, &near).await.transpose()
 }
 
 /// The command as it is to be run elsewhere.
@@ -73,7 +75,7 @@ async fn order(context: &Context, cli: &Cli) -> Order {
     }
     let (terminal, width) = (context.print.is_terminal(), context.print.width());
     let (words, person, digest) = (cli.words.clone(), context.print.has_person(), None);
-    let here = context.host.here();
+    let here = context.attach.here();
     Order { words, stdin, here, terminal, width, person, digest }
 }
 

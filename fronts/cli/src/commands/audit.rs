@@ -2,26 +2,27 @@
 
 use std::time::Duration;
 
+use capstan_app::{AppError, AuditMark, AuditQuery, AuditRow, AuditWhole, Errors, Setup};
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::args::{AuditArgs, AuditKind};
-use crate::clean::one_line;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors, Setup};
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::exit::Exit;
+use crate::print::counted;
 
 use super::audit_csv as csv;
 
 /// How often the log is looked at when it is followed.
 const POLL: Duration = Duration::from_millis(500);
 
-pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let show = match (args.csv, context.print.wants_json()) {
-        (true, true) => return Err(Failure::usage("`--csv` and `--json` exclude each other")),
+        (true, true) => return Err(AppError::usage("`--csv` and `--json` exclude each other")),
         (true, false) => Show::Csv,
         (false, true) => Show::Json,
         (false, false) => Show::Table,
@@ -77,7 +78,7 @@ async fn follow(
     setup: &Setup,
     query: &AuditQuery,
     show: Show,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let mut mark = AuditMark::default();
     loop {
         for row in context.host.audit_since(setup, &mut mark)? {
@@ -177,7 +178,7 @@ pub(super) fn text(row: &AuditRow, key: &str) -> String {
     }
 }
 
-fn query(args: &AuditArgs) -> Result<AuditQuery, Failure> {
+fn query(args: &AuditArgs) -> Result<AuditQuery, AppError> {
     let (server, item) = match &args.tool {
         Some(tool) => match tool.split_once("__").or_else(|| tool.split_once(':')) {
             Some((server, item)) => (Some(server.to_owned()), Some(item.to_owned())),
@@ -199,12 +200,12 @@ fn query(args: &AuditArgs) -> Result<AuditQuery, Failure> {
 }
 
 /// A moment: `2h` ago, or a time.
-pub(super) fn moment(text: &str) -> Result<Timestamp, Failure> {
+pub(super) fn moment(text: &str) -> Result<Timestamp, AppError> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
     let bad = || {
-        Failure::usage(format!("`{text}` is neither a duration nor a time"))
+        AppError::usage(format!("`{text}` is neither a duration nor a time"))
             .hint("write `2h`, `7d` or `2026-11-15T08:00:00Z`")
     };
     let ago = humantime::parse_duration(text).map_err(|_| bad())?;

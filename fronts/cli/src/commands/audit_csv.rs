@@ -1,8 +1,9 @@
 //! Entries of the audit log as comma-separated values (RFC 4180).
 
+use capstan_app::AuditRow;
+use capstan_text::clean::one_line;
+
 use super::audit::text;
-use crate::clean::one_line;
-use crate::host::AuditRow;
 
 /// The columns; new ones are added at the end.
 const COLUMNS: [&str; 24] = [

@@ -3,26 +3,25 @@
 use std::io::{self, Read};
 use std::sync::{Arc, PoisonError};
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::Call;
 use capstan_model::{CallError, Caller, Front, Kind, ServerName, Target};
+use capstan_text::answer;
+use capstan_text::arguments::{self, ArgumentError};
+use capstan_text::form::Elicit;
 use capstan_wire::Json;
 
-use crate::answer;
 use crate::args::{AskArgs, CallArgs};
-use crate::arguments::{self, ArgumentError};
-use crate::confirm::Confirm;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::form::Elicit;
-use crate::host::Setup;
-use crate::operator::{Manner, Person};
+use crate::exit::Exit;
+use crate::operator::{Confirm, Manner, Person};
 use crate::print::Printer;
 use crate::waiting::Waiting;
 
 /// What came on stdin, if the words ask for it.
 pub(super) struct Stdin(pub(super) io::Result<String>);
 
-pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppError> {
     let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let stdin = Stdin::read(context, &args.arguments).await;
     let setup = context.setup_untold()?;
@@ -90,15 +89,15 @@ pub(super) async fn read_arguments(
     context: &Context,
     words: &[String],
     tool: &str,
-) -> Result<Json, Failure> {
+) -> Result<Json, AppError> {
     let anything = Json::empty_object();
     let stdin = Stdin::read(context, words).await;
     arguments::build(words, || stdin.0, &anything).map_err(|error| bad_arguments(tool, &error))
 }
 
-fn bad_arguments(tool: &str, error: &ArgumentError) -> Failure {
+fn bad_arguments(tool: &str, error: &ArgumentError) -> AppError {
     let usual = || format!("`capstan tools {tool}` shows what it takes");
-    Failure::usage(format!("invalid arguments for `{tool}`: {error}"))
+    AppError::usage(format!("invalid arguments for `{tool}`: {error}"))
         .hint(error.hint().unwrap_or_else(usual))
 }
 
@@ -107,23 +106,23 @@ pub(super) fn manner(
     print: &Printer,
     choice: Option<&str>,
     ask: AskArgs,
-) -> Result<Manner, Failure> {
+) -> Result<Manner, AppError> {
     Ok(Manner { elicit: elicit(print, choice)?, confirm: Confirm::of(print, ask) })
 }
 
 /// How questions of the server are answered: by a person if there is one, else no.
-fn elicit(print: &Printer, choice: Option<&str>) -> Result<Elicit, Failure> {
+fn elicit(print: &Printer, choice: Option<&str>) -> Result<Elicit, AppError> {
     let person = print.has_person();
     match choice {
         None | Some("ask") if person => Ok(Elicit::Ask),
         None | Some("decline") => Ok(Elicit::Decline),
         Some("defaults") => Ok(Elicit::Defaults),
-        Some("ask") => Err(Failure::usage("`--elicit ask` needs a terminal")),
+        Some("ask") => Err(AppError::usage("`--elicit ask` needs a terminal")),
         Some(path) => {
             let text = std::fs::read_to_string(print.file(path.as_ref()))
-                .map_err(|error| Failure::usage(format!("cannot read `{path}`: {error}")))?;
+                .map_err(|error| AppError::usage(format!("cannot read `{path}`: {error}")))?;
             let values = Json::parse(text)
-                .map_err(|_| Failure::usage(format!("`{path}` is not valid JSON")))?;
+                .map_err(|_| AppError::usage(format!("`{path}` is not valid JSON")))?;
             Ok(Elicit::File(values))
         }
     }

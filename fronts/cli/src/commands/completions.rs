@@ -1,23 +1,24 @@
 //! `capstan completions`: a script that makes a shell ask us what can be typed.
 
+use capstan_app::AppError;
 use clap_complete::env::Shells;
 
 use crate::args::CompletionsArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
 /// The variable by which the shell asks.
 const VARIABLE: &str = "COMPLETE";
 
-pub(crate) fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, AppError> {
     let shells = Shells::builtins();
     let shell = shells
         .completer(&args.shell)
-        .ok_or_else(|| Failure::usage(format!("no completions for `{}`", args.shell)))?;
+        .ok_or_else(|| AppError::usage(format!("no completions for `{}`", args.shell)))?;
     let mut script = Vec::new();
     shell
         .write_registration(VARIABLE, "capstan", "capstan", "capstan", &mut script)
-        .map_err(|error| Failure::internal(error.to_string()))?;
+        .map_err(|error| AppError::internal(error.to_string()))?;
     context.print.exactly(&String::from_utf8_lossy(&script));
     Ok(Exit::Ok)
 }

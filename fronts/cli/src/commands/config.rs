@@ -1,16 +1,18 @@
 //! `capstan config`: look at the configuration.
 
+use capstan_app::AppError;
 use capstan_config::Severity;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde_json::json;
 
 use super::add::scope_word;
 use crate::args::ConfigCommand;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::exit::Exit;
+use crate::print::counted;
 
-pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, AppError> {
     match command {
         ConfigCommand::Path => path(context),
         ConfigCommand::Check => check(context),
@@ -22,8 +24,8 @@ pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Fa
     }
 }
 
-fn path(context: &Context) -> Result<Exit, Failure> {
-    let files = context.host.files(&context.options)?;
+fn path(context: &Context) -> Result<Exit, AppError> {
+    let files = context.host.files(&context.selection)?;
     if context.print.wants_json() {
         context.print.json(&files);
         return Ok(Exit::Ok);
@@ -36,8 +38,8 @@ fn path(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn check(context: &Context) -> Result<Exit, Failure> {
-    let setup = context.host.load(&context.options)?;
+fn check(context: &Context) -> Result<Exit, AppError> {
+    let setup = context.host.load(&context.selection)?;
     let problems = &setup.loaded.problems;
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if context.print.wants_json() {
@@ -58,7 +60,7 @@ fn check(context: &Context) -> Result<Exit, Failure> {
     Ok(if errors == 0 { Exit::Ok } else { Exit::Config })
 }
 
-fn show(context: &Context) -> Result<Exit, Failure> {
+fn show(context: &Context) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let shown = capstan_config::show(&setup.loaded);
     if context.print.wants_json() {

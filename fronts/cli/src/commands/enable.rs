@@ -1,14 +1,15 @@
 //! `capstan enable` and `capstan disable`: switch a server on or off.
 
+use capstan_app::AppError;
 pub(crate) use capstan_config::edit::Switch;
 use capstan_config::edit::set_enabled;
 
 use super::remove::locate;
 use crate::args::NameArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
-pub(crate) fn run(context: &Context, args: &NameArgs, switch: Switch) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context, args: &NameArgs, switch: Switch) -> Result<Exit, AppError> {
     let (file, display) = locate(context, args)?;
     context.host.edit(&file, &|text| set_enabled(text, &display, switch))?;
     let word = match switch {

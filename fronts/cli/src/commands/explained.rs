@@ -1,14 +1,15 @@
 //! Shows what was decided about a call, and why.
 
+use capstan_app::Setup;
 use capstan_hub::Explained;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::Step;
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 
-use crate::clean::one_line;
-use crate::host::Setup;
-use crate::print::{Printer, width};
-use crate::table::table;
+use crate::print::Printer;
 
 /// A decision, as `--json` prints it.
 #[derive(Serialize)]

@@ -2,22 +2,24 @@
 
 use std::path::Path;
 
-use capstan_config::carry::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
-use capstan_config::{Client, Dialect, Scope, SourceFile};
+use capstan_app::{AppError, ConfigFile};
+use capstan_config::{Dialect, Scope, SourceFile};
+use capstan_import::Client;
+use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
+use capstan_text::form::{Prompter, Terminal};
+use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde_json::json;
 
 use super::add::scope_of;
 use crate::args::{ImportArgs, SecretsArg};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::form::{Prompter, Terminal};
-use crate::host::ConfigFile;
-use crate::print::{counted, stderr_is_terminal, stdin_is_terminal, width};
-use crate::table::table;
+use crate::exit::Exit;
+use crate::print::counted;
 
-pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
     let scope = scope_of(args.scope);
-    let file = context.host.target(Some(scope), &context.options)?;
+    let file = context.host.target(Some(scope), &context.selection)?;
     let native = SourceFile {
         dialect: Some(Dialect::Native),
         ..SourceFile::new(
@@ -26,9 +28,9 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure>
             context.host.client_text(&file.path)?,
         )
     };
-    let planned = |choice| -> Result<Plan, Failure> {
+    let planned = |choice| -> Result<Plan, AppError> {
         let plan = plan(search(context, args, scope)?, &native, choice);
-        plan.map_err(|problem| Failure::config(vec![*problem], vec![native.clone()]))
+        plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
     };
     let choice = chosen(args, &file);
     let mut made = planned(choice)?;
@@ -49,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Failure>
         refuse_open_secrets(context, &made, &file)?;
     }
     if asks && !confirmed(&made, &file) {
-        return Err(Failure::new(Exit::Denied, "policy_blocked", "nothing was written"));
+        return Err(AppError::denied("nothing was written"));
     }
     if !args.yes && !asks {
         finish(context, &made, &file, Outcome::Planned);
@@ -71,8 +73,8 @@ enum Outcome {
 }
 
 /// What the clients have.
-fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, Failure> {
-    let own = context.host.files(&context.options)?;
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, AppError> {
+    let own = context.host.files(&context.selection)?;
     let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
     let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
     let workspace = context.host.workspace();
@@ -117,14 +119,14 @@ fn is_watched(context: &Context) -> bool {
     stdin_is_terminal() && stderr_is_terminal() && !context.print.wants_json()
 }
 
-fn ask_about_secrets(made: &Plan) -> Result<Secrets, Failure> {
+fn ask_about_secrets(made: &Plan) -> Result<Secrets, AppError> {
     let names = names(made.secrets.iter().map(String::as_str));
     let question = format!("Secrets stand in the files of {names}. What becomes of them?");
     let options = ["copy them as they are", "put variables in their place, which you set"];
     match Terminal.select(&question, &options, 0) {
         Ok(0) => Ok(Secrets::Keep),
         Ok(_) => Ok(Secrets::Reference),
-        Err(_) => Err(Failure::new(Exit::Denied, "policy_blocked", "nothing was written")),
+        Err(_) => Err(AppError::denied("nothing was written")),
     }
 }
 
@@ -135,7 +137,7 @@ fn confirmed(made: &Plan, file: &ConfigFile) -> bool {
 }
 
 /// Secrets are copied only to where nobody else reads them.
-fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Result<(), Failure> {
+fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Result<(), AppError> {
     if made.secrets.is_empty() {
         return Ok(());
     }
@@ -143,21 +145,21 @@ fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Res
     let hint = "`--secrets env` puts variables in their place";
     if file.scope == Scope::Project {
         let message = format!("the secrets of {names} do not belong into a project's file");
-        return Err(Failure::usage(message).hint(hint));
+        return Err(AppError::usage(message).hint(hint));
     }
     if !context.host.is_private(file) {
         let message = format!("the secrets of {names} are not copied: others can read {path}");
-        return Err(Failure::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
+        return Err(AppError::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
     }
     Ok(())
 }
 
 /// Nothing was found at all.
-fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Exit, Failure> {
+fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Exit, AppError> {
     if !args.clients.is_empty() {
         let titles: Vec<&str> = args.clients.iter().map(|client| client.title()).collect();
         let message = format!("no servers of {} were found", titles.join(", "));
-        return Err(Failure::not_found(message)
+        return Err(AppError::not_found(message)
             .hint("`capstan --config FILE list` reads a file that lies elsewhere"));
     }
     if context.print.wants_json() {

@@ -2,24 +2,25 @@
 
 use std::path::PathBuf;
 
-use capstan_config::client::{OUR_NAME, Way, put};
-use capstan_config::{Client, Scope};
+use capstan_app::{AppError, Installed, Mode, Setup, Spot, Uninstalled};
+use capstan_config::Scope;
+use capstan_import::Client;
+use capstan_import::clients::{OUR_NAME, Way, put};
 use serde_json::json;
 
 use super::add::scope_of;
 use super::serve::{USUAL, endpoint, parse};
 use crate::args::{ClientArgs, InstallArgs, ScopeArg};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::{Installed, Mode, Setup, Spot, Uninstalled};
+use crate::exit::Exit;
 
-pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppError> {
     let ClientArgs { client, scope, dry_run } = args.at;
     let path = file_of(context, &args.at)?;
     let way = way(context, args)?;
     if let (Client::ClaudeCode, ScopeArg::Project, Way::Http { .. }) = (client, scope, &way) {
         let message = "Capstan reads the project's `.mcp.json` too, and would connect to itself";
-        return Err(Failure::usage(message).hint("leave `--http` or `--scope project` out"));
+        return Err(AppError::usage(message).hint("leave `--http` or `--scope project` out"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
     let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
@@ -61,7 +62,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, Failure> {
+pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppError> {
     let path = file_of(context, args)?;
     let mode = if args.dry_run { Mode::Try } else { Mode::Do };
     let done = context.host.uninstall(Spot { client: args.client, path: &path }, mode)?;
@@ -74,7 +75,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, Failure
     let text = match (&done, mode) {
         (Uninstalled::Nothing, _) => {
             let message = format!("{title} has no entry for Capstan ({shown})");
-            return Err(Failure::not_found(message));
+            return Err(AppError::not_found(message));
         }
         (Uninstalled::Restored, Mode::Do) => format!("{shown} is byte for byte what it was"),
         (Uninstalled::Restored, Mode::Try) => format!("{shown} would be put back as it was"),
@@ -94,7 +95,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, Failure> {
+fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     let scope = scope_of(args.scope);
     context.host.client_file(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
@@ -106,12 +107,12 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, Failure> {
                 (format!("{title} has no file of this scope"), "choose another scope")
             }
         };
-        Failure::usage(message).hint(hint)
+        AppError::usage(message).hint(hint)
     })
 }
 
 /// How the client is to reach us.
-fn way(context: &Context, args: &InstallArgs) -> Result<Way, Failure> {
+fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
     match &args.http {
         None => {
             let command = context.host.own_path()?;
@@ -120,14 +121,14 @@ fn way(context: &Context, args: &InstallArgs) -> Result<Way, Failure> {
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
             Ok(Way::Http { url: url.clone() })
         }
-        Some(Some(url)) => Err(Failure::usage(format!("`{url}` is not the address of a gateway"))
+        Some(Some(url)) => Err(AppError::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.options)?)? }),
+        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.selection)?)? }),
     }
 }
 
 /// Where the gateway is by the configuration.
-fn usual_url(setup: &Setup) -> Result<String, Failure> {
+fn usual_url(setup: &Setup) -> Result<String, AppError> {
     let gateway = &setup.loaded.config.gateway;
     if let Some(url) = &gateway.public_url {
         return Ok(endpoint(url));
@@ -135,7 +136,7 @@ fn usual_url(setup: &Setup) -> Result<String, Failure> {
     let mut listen = gateway.listen.as_deref().map_or(Ok(USUAL), parse)?;
     if listen.port() == 0 {
         let hint = "give the address that `capstan serve --http` prints";
-        return Err(Failure::usage("the gateway's port is chosen when it starts").hint(hint));
+        return Err(AppError::usage("the gateway's port is chosen when it starts").hint(hint));
     }
     if listen.ip().is_unspecified() {
         listen.set_ip(USUAL.ip());

@@ -36,12 +36,14 @@ mod tools_for;
 mod trust;
 mod why;
 
+use capstan_app::AppError;
+
 use crate::args::{Cli, Command};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
 /// Runs what was typed.
-pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> {
     if let Some(exit) = attached::run(context, cli).await? {
         return Ok(exit);
     }

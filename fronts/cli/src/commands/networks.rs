@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
+use capstan_app::{AppError, UrlAddresses};
 use capstan_config::edit::{NewServer, NewTarget};
 use capstan_model::{ServerName, Trust};
 use capstan_safety::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
+use capstan_text::screen::stdin_is_terminal;
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::UrlAddresses;
-use crate::print::stdin_is_terminal;
 
 /// Allows the addresses behind the URL of a server that a person adds: a literal because it was
 /// typed, the addresses of a name after a question.
@@ -20,7 +19,7 @@ pub(super) async fn allow(
     context: &Context,
     name: &str,
     server: &mut NewServer,
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     // What variables hold is not known here.
     let Some(url) = url_of(server).filter(|url| !url.contains("${")) else { return Ok(()) };
     let check = |address: &IpAddr| {
@@ -59,7 +58,7 @@ pub(super) async fn allow(
 ///
 /// # Errors
 /// When it does.
-pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), Failure> {
+pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), AppError> {
     let Some(url) = url_of(server) else { return Ok(()) };
     let hint = "if it is right, type it yourself: `capstan add NAME URL`";
     if place_of(url).contains("${") {
@@ -100,10 +99,10 @@ fn url_of(server: &NewServer) -> Option<&str> {
 ///
 /// # Errors
 /// When one is none, or is link-local: that takes a person who edits the file.
-pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, Failure> {
+pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, AppError> {
     let read = |text: &String| {
         let network: Network =
-            text.parse().map_err(|error| Failure::usage(format!("`--network {text}` {error}")))?;
+            text.parse().map_err(|error| AppError::usage(format!("`--network {text}` {error}")))?;
         if network.is_only(AddressClass::LinkLocal) {
             return Err(blocked(format!("{network} is link-local"))
                 .hint(format!("write `networks = [\"{network}\"]` into the file yourself")));
@@ -114,7 +113,7 @@ pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, Failure> {
 }
 
 /// Whether a refused address may be allowed by a command.
-fn possible(refusal: &AddressRefusal) -> Result<(), Failure> {
+fn possible(refusal: &AddressRefusal) -> Result<(), AppError> {
     match refusal.class {
         AddressClass::Public | AddressClass::Private => Ok(()),
         AddressClass::Loopback => {
@@ -131,7 +130,7 @@ fn possible(refusal: &AddressRefusal) -> Result<(), Failure> {
 }
 
 /// Asks whether the addresses of a name are meant.
-fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), Failure> {
+fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), AppError> {
     let found = addresses.join(", ");
     let message = format!("`{host}` resolves to {found}, which is not public");
     if !stdin_is_terminal() {
@@ -146,6 +145,6 @@ fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), Fa
     }
 }
 
-fn blocked(message: String) -> Failure {
-    Failure::new(Exit::Denied, "policy_blocked", message)
+fn blocked(message: String) -> AppError {
+    AppError::denied(message)
 }

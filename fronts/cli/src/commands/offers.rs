@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Attempt, Hub};
+use capstan_hub::{Attempt, Freshness, Hub};
 use capstan_model::{CallError, ItemId, Kind, ServerName};
+use capstan_text::arguments::slots::{Need, Slot, SlotError};
 use capstan_wire::{Json, compose, object};
 
 use crate::args::WaitArgs;
-use crate::arguments::slots::{Need, Slot, SlotError};
 use crate::complete::is_plain;
-use crate::context::{Context, find_server};
-use crate::exit::Failure;
-use crate::host::Setup;
+use crate::context::Context;
 use crate::waiting::Waiting;
 
 /// A call that was not sent: what is written down about it, and what is shown.
@@ -30,7 +29,7 @@ pub(super) async fn of_all(
     wait: &WaitArgs,
 ) -> Gathered {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
-    let total = hub.backends.len();
+    let total = hub.servers().len();
     let mut answered = 0;
     hub.gather(listing, Context::patience(wait), &mut |_| {
         answered += 1;
@@ -46,8 +45,8 @@ pub(super) async fn of_named(
     hub: &Hub,
     listing: Listing,
     name: &str,
-) -> Result<Gathered, Failure> {
-    let entry = find_server(setup, name)?;
+) -> Result<Gathered, AppError> {
+    let entry = setup.server(name)?;
     let items = of_server(context, hub, listing, &entry.name).await?;
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
@@ -61,17 +60,13 @@ pub(super) async fn of_server(
     listing: Listing,
     server: &ServerName,
 ) -> Result<Arc<[Item]>, CallError> {
-    let Some(backend) = hub.backends.get(server) else {
-        let reason = "it is not in use".to_owned();
-        return Err(CallError::Unreachable { server: server.clone(), reason });
-    };
     let _waiting = Waiting::new(&context.print, &format!("starting `{server}`"));
-    hub.list(backend, listing).await
+    hub.list(server, listing, Freshness::Known).await
 }
 
 /// Keeps the names for completions, as far as a shell may be given them.
 pub(super) fn remember(context: &Context, kind: Kind, gathered: &Gathered) {
-    if context.options.demo {
+    if context.selection.demo {
         return;
     }
     for (server, items) in &gathered.lists {
@@ -94,7 +89,7 @@ pub(super) fn print_json(context: &Context, items: &[(&ServerName, &Item)]) {
 
 /// Says so when there is nothing to show because there is nobody to ask.
 pub(super) fn tell_nobody(context: &Context, hub: &Hub) {
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.print.note("no servers are configured");
         context.print.hint("`capstan add NAME COMMAND…` adds one; `--demo` shows some");
     }
@@ -135,8 +130,8 @@ impl Refusal {
     }
 
     /// What is shown of a refusal that nobody needs to know of later.
-    pub(super) fn show(self) -> Failure {
-        let failure = Failure::from(self.error);
+    pub(super) fn show(self) -> AppError {
+        let failure = AppError::from(self.error);
         match self.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -144,7 +139,7 @@ impl Refusal {
     }
 
     /// Writes the refusal down; what is shown of it.
-    pub(super) fn record(self, attempt: Attempt<'_>) -> Failure {
+    pub(super) fn record(self, attempt: Attempt<'_>) -> AppError {
         drop(attempt.refuse(self.error.clone()));
         self.show()
     }

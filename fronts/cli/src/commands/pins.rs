@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
+use capstan_app::AppError;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing, StoreError};
 use capstan_hub::{Hub, Review, Standing};
 use capstan_model::ServerName;
+use capstan_text::clean::{clean, one_line};
+use capstan_text::panel;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 use similar::TextDiff;
 
 use super::offers::{of_all, of_named};
 use super::tools::tell_missing;
 use crate::args::PinsArgs;
-use crate::clean::{clean, one_line};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::panel;
-use crate::print::width;
-use crate::table::table;
+use crate::exit::Exit;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ struct Row {
     now: String,
 }
 
-pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let gathered = match &args.server {
@@ -39,7 +40,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Fail
     };
     let mut reviews = Vec::new();
     for (server, items) in &gathered.lists {
-        let all = hub.pins.review(server, items).await.map_err(|error| broken(&error))?;
+        let all = hub.pins().review(server, items).await.map_err(|error| broken(&error))?;
         reviews.extend(all.into_iter().map(|review| (server.clone(), review)));
     }
     refuse_unknown(args, &reviews)?;
@@ -53,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Fail
         if args.server.is_some() {
             return Ok(Exit::Ok);
         }
-        if hub.pins.end_loss().await.map_err(|error| broken(&error))? {
+        if hub.pins().end_loss().await.map_err(|error| broken(&error))? {
             context.print.note(
                 "approvals were lost before; servers that you add from now on are approved when \
                  they are first seen",
@@ -64,13 +65,13 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, Fail
     Ok(context.exit_without(&setup, gathered.failed.keys()))
 }
 
-fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(), Failure> {
+fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(), AppError> {
     let is_there = |tool: &&String| reviews.iter().any(|(_, review)| review.tool == **tool);
     match args.tool.iter().find(|tool| !is_there(tool)) {
         None => Ok(()),
         Some(tool) => {
             let server = args.server.as_deref().unwrap_or_default();
-            let failure = Failure::not_found(format!("`{server}` has no tool `{tool}`"));
+            let failure = AppError::not_found(format!("`{server}` has no tool `{tool}`"));
             Err(failure.hint(format!("`capstan pins {server} --all` shows those that it has")))
         }
     }
@@ -82,14 +83,14 @@ async fn approve(
     hub: &Hub,
     gathered: &Gathered,
     reviews: &[(ServerName, Review)],
-) -> Result<(), Failure> {
+) -> Result<(), AppError> {
     for (server, items) in &gathered.lists {
         let of_server = |item: &&Item| {
             reviews.iter().any(|(whose, review)| whose == server && review.tool == item.name)
         };
         let items: &Arc<[Item]> = items;
         let chosen: Vec<&Item> = items.iter().filter(of_server).collect();
-        hub.pins.approve(server, chosen).await.map_err(|error| broken(&error))?;
+        hub.pins().approve(server, chosen).await.map_err(|error| broken(&error))?;
     }
     for (server, review) in reviews {
         let Review { tool, standing, .. } = review;
@@ -153,9 +154,9 @@ fn difference(review: &Review) -> String {
     TextDiff::from_lines(before, &review.now).unified_diff().context_radius(2).to_string()
 }
 
-fn broken(error: &StoreError) -> Failure {
+fn broken(error: &StoreError) -> AppError {
     let cause = error.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::internal(format!("{error}{cause}"))
+    AppError::internal(format!("{error}{cause}"))
 }
 
 // === impl Row ===

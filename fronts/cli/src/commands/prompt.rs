@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use capstan_app::{AppError, nearest};
 use capstan_hub::catalog::Reference;
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Hub};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName, Target};
+use capstan_text::answer;
+use capstan_text::arguments::slots::{self, SlotError};
 use capstan_wire::{Json, compose};
 
 use super::call::manner;
@@ -14,15 +17,13 @@ use super::offers::{Refusal, arguments_of, of_all, remember};
 use super::options::{own, take_options};
 use super::suggest::{suggest, typing};
 use super::tools::tell_missing;
-use crate::answer;
 use crate::args::{PromptArgs, WaitArgs};
-use crate::arguments::slots::{self, SlotError};
-use crate::context::{Context, nearest};
-use crate::exit::{Exit, Failure};
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::operator::Person;
 use crate::waiting::Waiting;
 
-pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, AppError> {
     let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
@@ -61,7 +62,7 @@ async fn complete(
     typed: &str,
     beginning: &str,
     words: &[String],
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let found = find(context, hub, &Caller::operator(Front::Cli), typed).await;
     let (id, prompt) = found.map_err(Refusal::show)?;
     let slots = arguments_of(&prompt.definition);

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, ItemId, Kind, ServerName};
+use capstan_text::arguments::slots::{Need, Slot};
+use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{
@@ -12,13 +15,11 @@ use super::offers::{
 };
 use super::tools::{names_item, tell_missing};
 use crate::args::PromptsArgs;
-use crate::arguments::slots::{Need, Slot};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::table::table;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
-pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     if let Some(name) = args.name.as_deref().filter(|name| names_item(&setup, hub, name)) {
@@ -40,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, F
     Ok(Exit::Ok)
 }
 
-async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
+async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
     let (id, prompt) = hub.find_prompt(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);

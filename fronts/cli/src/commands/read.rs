@@ -3,20 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use capstan_app::{AppError, nearest};
 use capstan_hub::catalog::{Placeholder, Reference, Template, names};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Attempt, Call, Hub, Screened};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
+use capstan_text::answer::{self, sole_part};
+use capstan_text::arguments::slots::{self, Slot, SlotError};
 use capstan_wire::object;
 
 use super::call::manner;
 use super::offers::{Refusal, of_server, spelled};
 use super::suggest::{suggest, typing};
-use crate::answer::{self, sole_part};
 use crate::args::ReadArgs;
-use crate::arguments::slots::{self, Slot, SlotError};
-use crate::context::{Context, nearest};
-use crate::exit::{Exit, Failure};
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::operator::{Manner, Person};
 use crate::waiting::Waiting;
 
@@ -30,7 +31,7 @@ struct Shape {
     slots: Vec<Slot>,
 }
 
-pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, AppError> {
     let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
@@ -60,7 +61,7 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, Fail
         {
             let failure = unknown(context, hub, &meant).await?.show();
             let message = format!("{}; its server says: {message}", failure.message);
-            return Err(Failure { message, ..failure });
+            return Err(AppError { message, ..failure });
         }
         result => result?,
     };
@@ -86,7 +87,7 @@ async fn complete(
     id: &ItemId,
     beginning: &str,
     words: &[String],
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let Some(shape) = find_template(context, hub, id).await? else {
         return Err(unknown(context, hub, id).await?.show());
     };
@@ -197,14 +198,14 @@ fn misfit(id: &ItemId, shape: &Shape, error: &SlotError) -> Refusal {
 }
 
 /// Prints the content, or writes it to a file.
-fn deliver(context: &Context, file: Option<&Path>, screened: &Screened) -> Result<Exit, Failure> {
+fn deliver(context: &Context, file: Option<&Path>, screened: &Screened) -> Result<Exit, AppError> {
     let result = screened.result();
     let sole = sole_part(result);
     match (file, sole) {
         (Some(file), _) if context.print.wants_json() => write(file, result.as_bytes())?,
         (Some(file), Some(part)) => write(file, part.as_bytes())?,
         (Some(_), None) => {
-            let failure = Failure::usage("the resource does not consist of one content");
+            let failure = AppError::usage("the resource does not consist of one content");
             return Err(failure.hint("`--json --output FILE` writes everything"));
         }
         (None, _) if context.print.wants_json() => context.print.bytes(result.as_bytes()),
@@ -215,9 +216,9 @@ fn deliver(context: &Context, file: Option<&Path>, screened: &Screened) -> Resul
     Ok(Exit::Ok)
 }
 
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write(file: &Path, bytes: &[u8]) -> Result<(), AppError> {
     std::fs::write(file, bytes)
-        .map_err(|error| Failure::usage(format!("cannot write to {}: {error}", file.display())))
+        .map_err(|error| AppError::usage(format!("cannot write to {}: {error}", file.display())))
 }
 
 #[cfg(test)]

@@ -2,18 +2,19 @@
 
 use std::cell::Cell;
 
+use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
-use capstan_config::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_text::clean::clean;
+use capstan_text::screen::{stdin_is_terminal, width};
+use capstan_text::table::table;
 use serde::Serialize;
 
 use super::add::{scope_of, scope_word};
 use super::networks::refuse_private;
 use crate::args::{RegistryAddArgs, RegistryCommand, RegistrySearchArgs};
-use crate::clean::clean;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::print::{stdin_is_terminal, width};
-use crate::table::table;
+use crate::context::Context;
+use crate::exit::Exit;
 
 /// One server, as `--json` prints it.
 #[derive(Serialize)]
@@ -24,14 +25,14 @@ struct Row<'a> {
     description: &'a str,
 }
 
-pub(crate) async fn run(context: &Context, command: &RegistryCommand) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, command: &RegistryCommand) -> Result<Exit, AppError> {
     match command {
         RegistryCommand::Search(args) => search(context, args).await,
         RegistryCommand::Add(args) => add(context, args).await,
     }
 }
 
-async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Failure> {
+async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
     let found = context.host.search_registry(address, &args.words, usize::from(args.limit)).await?;
     let rows: Vec<Row> = found.iter().map(Row::new).collect();
@@ -49,7 +50,7 @@ async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure> {
+async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
     let offer = context.host.offer(address, &args.name, args.release.as_deref()).await?;
     let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
@@ -58,7 +59,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
     let offered = format!("{} {}", line(&offer.name), line(&offer.version));
     let entry = match way {
         Way::Entry(_) if !args.settings.is_empty() => {
-            return Err(Failure::usage("`--set` is for bundles, and this is none")
+            return Err(AppError::usage("`--set` is for bundles, and this is none")
                 .hint("what it needs becomes variables, which you set"));
         }
         Way::Entry(entry) => {
@@ -81,7 +82,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
     };
     tell_needs(context, &needs);
     confirm(args)?;
-    let file = context.host.target(args.scope.map(scope_of), &context.options)?;
+    let file = context.host.target(args.scope.map(scope_of), &context.selection)?;
     let taken = Cell::new(false);
     let edited = context.host.edit(&file, &|text| {
         let added = add_server(text, name, &entry);
@@ -96,8 +97,8 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
             "`--as NAME` gives it another name; `capstan remove {name}` makes room for it"
         ))
     })?;
-    let setup = context.host.load(&context.options)?;
-    let slug = find_server(&setup, name)?.name.as_str();
+    let setup = context.host.load(&context.selection)?;
+    let slug = setup.server(name)?.name.as_str();
     let (path, scope) = (file.path.display(), scope_word(file.scope));
     context.print.note(&format!("added `{name}` to {path} ({scope})"));
     context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
@@ -108,10 +109,10 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, Failure>
 }
 
 /// What `--set` says.
-fn settings(args: &RegistryAddArgs) -> Result<Vec<(String, String)>, Failure> {
+fn settings(args: &RegistryAddArgs) -> Result<Vec<(String, String)>, AppError> {
     let pair = |text: &String| {
         let (key, value) = text.split_once('=').ok_or_else(|| {
-            Failure::usage("`--set` has no `=`").hint("write it as `--set KEY=VALUE`")
+            AppError::usage("`--set` has no `=`").hint("write it as `--set KEY=VALUE`")
         })?;
         Ok((key.to_owned(), value.to_owned()))
     };
@@ -170,22 +171,22 @@ fn line(text: &str) -> String {
 }
 
 /// Whoever adds a server lets somebody else's program run here.
-fn confirm(args: &RegistryAddArgs) -> Result<(), Failure> {
+fn confirm(args: &RegistryAddArgs) -> Result<(), AppError> {
     if args.yes {
         return Ok(());
     }
     if !stdin_is_terminal() {
-        return Err(Failure::usage("nobody is there to ask").hint("`--yes` adds it as shown"));
+        return Err(AppError::usage("nobody is there to ask").hint("`--yes` adds it as shown"));
     }
     let asked = inquire::Confirm::new("Add it?").with_default(false).prompt();
     if asked.unwrap_or(false) {
         return Ok(());
     }
-    Err(Failure::new(Exit::Denied, "policy_blocked", "not added"))
+    Err(AppError::denied("not added"))
 }
 
-fn unusable(error: &BadOffer) -> Failure {
-    Failure::usage(error.to_string()).hint("`--kind` chooses another way; `add` takes a command")
+fn unusable(error: &BadOffer) -> AppError {
+    AppError::usage(error.to_string()).hint("`--kind` chooses another way; `add` takes a command")
 }
 
 // === impl Row ===

@@ -1,12 +1,14 @@
 //! `capstan reload`: has a gateway read its configuration again.
 
+use capstan_app::AppError;
+
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
 /// Runs in the gateway; `attached` takes it there.
-pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context) -> Result<Exit, AppError> {
     let Some(inside) = &context.inside else {
-        return Err(Failure::internal("there is no gateway here"));
+        return Err(AppError::internal("there is no gateway here"));
     };
     let changed = inside.reload().await?;
     let keys = inside.needs_restart();

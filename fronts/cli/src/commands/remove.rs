@@ -1,15 +1,15 @@
 //! `capstan remove`: takes a server out of the configuration.
 
+use capstan_app::{AppError, ConfigFile};
 use capstan_config::Dialect;
 use capstan_config::edit::remove_server;
 
 use super::add::{scope_of, scope_word};
 use crate::args::NameArgs;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::ConfigFile;
+use crate::context::Context;
+use crate::exit::Exit;
 
-pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppError> {
     if let Some(inside) = &context.inside {
         let name = inside.remove(&args.name).await?;
         context.print.note(&format!("removed `{name}` from the gateway"));
@@ -29,20 +29,20 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, Fail
 }
 
 /// The file that a server stands in, and its name there.
-pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), Failure> {
+pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), AppError> {
     if let Some(scope) = args.scope {
-        let file = context.host.target(Some(scope_of(scope)), &context.options)?;
+        let file = context.host.target(Some(scope_of(scope)), &context.selection)?;
         return Ok((file, args.name.clone()));
     }
-    let setup = context.host.load(&context.options)?;
-    let entry = find_server(&setup, &args.name)?;
+    let setup = context.host.load(&context.selection)?;
+    let entry = setup.server(&args.name)?;
     let source = setup.files.iter().find(|source| source.path == entry.origin.file);
     let dialect = source.and_then(|source| {
-        source.dialect.or_else(|| capstan_config::detect(&source.path, &source.text).ok())
+        source.dialect.or_else(|| capstan_import::detect(&source.path, &source.text).ok())
     });
     if dialect != Some(Dialect::Native) {
         let (display, file) = (&entry.display, &entry.origin.file);
-        return Err(Failure::usage(format!(
+        return Err(AppError::usage(format!(
             "`{display}` stands in {file}, a file of another program"
         ))
         .hint("change it there, or add a server of that name, which takes its place"));

@@ -1,18 +1,19 @@
 //! `capstan resources`: what servers have to read.
 
+use capstan_app::AppError;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::{Caller, Front, Kind, ServerName};
+use capstan_text::answer::size;
+use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{of_all, of_named, print_json, tell_nobody};
 use super::tools::tell_missing;
-use crate::answer::size;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::table::table;
+use crate::exit::Exit;
 
-pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let listing = if args.templates { Listing::Templates } else { Listing::Resources };

@@ -3,20 +3,22 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use capstan_app::{AppError, ErrorKind, Setup};
 use capstan_config::{Gateway, Problem};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Ask, Gathered};
 use capstan_hub::ports::Listing;
 use capstan_model::Caller;
+use capstan_text::clean::one_line;
+use capstan_text::screen::{stderr_is_terminal, stderr_width, stdin_is_terminal};
+use capstan_text::table::table;
 use serde_json::json;
 
 use crate::args::{LogFormat, ServeArgs, WaitArgs};
-use crate::clean::one_line;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::{Face, HttpFace, Ready, Serving, Setup, TlsFiles};
-use crate::print::{log_as_json, stderr_is_terminal, stderr_width, stdin_is_terminal};
-use crate::table::table;
+use crate::exit::Exit;
+use crate::print::log_as_json;
+use crate::serving::{Face, HttpFace, Ready, Serving, TlsFiles};
 
 /// Where to listen when nobody says otherwise.
 pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -27,7 +29,7 @@ const SHOWN: usize = 20;
 /// How much of a description is shown, in columns.
 const DESCRIPTION: usize = 72;
 
-pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, AppError> {
     if args.log_format == LogFormat::Json {
         log_as_json();
     }
@@ -46,12 +48,12 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, Fai
         stop: || Box::pin(crate::interrupted()),
         ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
     };
-    context.host.serve(&setup, &context.options, serving).await?;
+    context.serve.serve(&setup, &context.selection, serving).await?;
     Ok(Exit::Ok)
 }
 
 /// How HTTP is served: as the command line says, else as the configuration does.
-fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFace, Failure> {
+fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFace, AppError> {
     refuse_unsupported(setup)?;
     let gateway = &setup.loaded.config.gateway;
     let listen = match address {
@@ -69,33 +71,33 @@ fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFa
 }
 
 /// Refuses an address that other machines reach, unless the command line allows it.
-fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), Failure> {
+fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError> {
     if address.ip().to_canonical().is_loopback() || args.insecure {
         return Ok(());
     }
     let message = format!(
         "{address} can be reached from other machines, and callers are not asked who they are"
     );
-    Err(Failure::usage(message).hint(
+    Err(AppError::usage(message).hint(
         "listen on 127.0.0.1, behind something that asks; or add `--insecure` if whoever reaches \
          the address may use every server",
     ))
 }
 
 /// Where to listen when the command line does not say.
-pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, Failure> {
+pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, AppError> {
     let Some(address) = &setup.loaded.config.gateway.listen else { return Ok(USUAL) };
     parse(address).map_err(|failure| at("listen", failure))
 }
 
 /// Says which key of the configuration has the address that cannot be read.
-fn at(key: &str, failure: Failure) -> Failure {
+fn at(key: &str, failure: AppError) -> AppError {
     let message = format!("`gateway.{key}`: {}", failure.message);
-    Failure { message, exit: Exit::Config, ..failure }
+    AppError { message, kind: ErrorKind::Config, ..failure }
 }
 
 /// A file that asks for auth must not lead to a gateway without it.
-fn refuse_unsupported(setup: &Setup) -> Result<(), Failure> {
+fn refuse_unsupported(setup: &Setup) -> Result<(), AppError> {
     let unapproved = |problem: &Problem| {
         let place = problem.place.as_ref();
         let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
@@ -106,9 +108,9 @@ fn refuse_unsupported(setup: &Setup) -> Result<(), Failure> {
     if problems.is_empty() {
         return Ok(());
     }
-    let failure = Failure::config(problems, setup.files.to_vec());
+    let failure = AppError::problems(problems, setup.files.to_vec());
     let message = "the configuration asks for what this gateway cannot do".to_owned();
-    Err(Failure { message, ..failure })
+    Err(AppError { message, ..failure })
 }
 
 fn tls(gateway: &Gateway, args: &ServeArgs) -> Option<TlsFiles> {
@@ -123,7 +125,7 @@ fn tls(gateway: &Gateway, args: &ServeArgs) -> Option<TlsFiles> {
 }
 
 /// Reads an address: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`, `8080`, `0.0.0.0`.
-pub(super) fn parse(text: &str) -> Result<SocketAddr, Failure> {
+pub(super) fn parse(text: &str) -> Result<SocketAddr, AppError> {
     let text = text.trim();
     let here = |port: &str| port.parse().ok().map(|port| SocketAddr::new(USUAL.ip(), port));
     let local = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
@@ -131,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     let address = text.parse().ok().or_else(|| here(local)).or_else(|| alone(text));
     let address = address.or_else(|| (text == "localhost").then_some(USUAL));
     address.ok_or_else(|| {
-        Failure::usage(format!("`{text}` is not an address to listen on"))
+        AppError::usage(format!("`{text}` is not an address to listen on"))
             .hint("write `127.0.0.1:8080`, `:8080` for a port of this machine, or `:0` for any")
     })
 }
@@ -146,7 +148,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     if ready.exposed.is_some() {
         context.print.warning("whoever reaches this address may use every server behind it");
     }
-    if !stderr_is_terminal() && !context.options.demo {
+    if !stderr_is_terminal() && !context.selection.demo {
         return;
     }
     let hub = &ready.hub;
@@ -187,7 +189,7 @@ fn tell_how(context: &Context, hub: &Hub, url: &str) {
     context.print.note(&format!("\nfor the configuration of a client:\n\n{text}\n"));
     context.print.note("or, for Claude Code:\n");
     context.print.note(&format!("  claude mcp add --transport http capstan {url}\n"));
-    if let Some(server) = hub.backends.keys().next()
+    if let Some(server) = hub.servers().next()
         && let Some(base) = url.strip_suffix("/mcp")
     {
         context.print.note(&format!("one server alone is at {base}/servers/{server}/mcp"));
@@ -222,7 +224,7 @@ mod tests {
             assert_eq!(parse(text).unwrap().to_string(), expected, "{text}");
         }
         for text in ["", ":", "example.com:80", ":99999", "http://127.0.0.1:80", "1.2.3:4", "-1"] {
-            assert_eq!(parse(text).unwrap_err().exit, Exit::Usage, "{text}");
+            assert_eq!(parse(text).unwrap_err().kind, ErrorKind::Usage, "{text}");
         }
     }
 

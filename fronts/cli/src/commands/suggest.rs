@@ -3,14 +3,15 @@
 //! The server is asked because somebody asks for it. A shell that asked at every press of Tab would
 //! start the server each time, since no connection outlives a command.
 
+use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Reference, Typing};
 use capstan_model::{Caller, Front, ServerName};
+use capstan_text::arguments::slots::{self, Slot, SlotError};
+use capstan_text::clean::one_line;
 
-use crate::arguments::slots::{self, Slot, SlotError};
-use crate::clean::one_line;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
 /// The value that is being typed: `NAME=BEGINNING`, or `NAME` for one that is still empty.
 pub(super) fn typing(
@@ -32,7 +33,7 @@ pub(super) async fn suggest(
     hub: &Hub,
     server: &ServerName,
     typing: &Typing,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let values = hub.complete(server, typing, &Caller::operator(Front::Cli)).await?;
     if context.print.wants_json() {
         context.print.json(&values);

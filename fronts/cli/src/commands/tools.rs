@@ -1,9 +1,11 @@
 //! `capstan tools`: the tools of all servers, or one of them in full.
 
-use capstan_hub::Hub;
+use capstan_app::{AppError, Setup};
 use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
-use capstan_model::{CallError, Caller, Front, Kind, ServerName};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{CallError, Caller, Front, Kind, ServerName, ServerState};
+use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,10 +13,8 @@ use serde_json::value::RawValue;
 use super::offers::remember;
 use super::tools_for;
 use crate::args::ToolsArgs;
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::Setup;
-use crate::table::table;
+use crate::context::Context;
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// One tool, as `--json` prints it.
@@ -39,7 +39,7 @@ pub(super) struct Row<'a> {
 /// Most hidden tools that are named.
 const MAX_TOLD: usize = 10;
 
-pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     if let Some(provider) = args.provider {
@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, Fai
 
 /// Whether a word stands for a tool or prompt and not for a server.
 pub(super) fn names_item(setup: &Setup, hub: &Hub, name: &str) -> bool {
-    let is_public = || find_server(setup, name).is_err() && hub.may_be_public(name);
+    let is_public = || setup.server(name).is_err() && hub.may_be_public(name);
     hub.id_of(name).is_some() || is_public()
 }
 
@@ -63,9 +63,9 @@ async fn all(
     setup: &Setup,
     hub: &Hub,
     args: &ToolsArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
-    let total = hub.backends.len();
+    let total = hub.servers().len();
     let mut answered = 0;
     let gathered = hub
         .gather(Listing::Tools, Context::patience(&args.wait), &mut |_| {
@@ -79,9 +79,9 @@ async fn all(
     show(context, &tools);
     tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.say_no_servers(setup);
-    } else if context.options.demo {
+    } else if context.selection.demo {
         let program = context.host.program();
         context.print.note("\nnext, call one of them:");
         context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
@@ -94,13 +94,13 @@ async fn of_server(
     setup: &Setup,
     hub: &Hub,
     name: &str,
-) -> Result<Exit, Failure> {
-    let entry = find_server(setup, name)?;
-    let Some(backend) = hub.backends.get(&entry.name) else {
-        return Err(Failure::not_found(format!("server `{name}` is not in use")));
-    };
+) -> Result<Exit, AppError> {
+    let entry = setup.server(name)?;
+    if !hub.has(&entry.name) {
+        return Err(AppError::not_found(format!("server `{name}` is not in use")));
+    }
     let waiting = Waiting::new(&context.print, &format!("starting `{name}`"));
-    let items = hub.list(backend, Listing::Tools).await?;
+    let items = hub.list(&entry.name, Listing::Tools, Freshness::Known).await?;
     drop(waiting);
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
@@ -110,7 +110,7 @@ async fn of_server(
     Ok(Exit::Ok)
 }
 
-async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, Failure> {
+async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
     let view = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
     drop(waiting);
@@ -202,11 +202,7 @@ pub(super) fn tell_hidden(context: &Context, hidden: &[CallError]) {
 /// Says which servers are missing from the list, and why.
 pub(super) fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
     for (server, error) in &gathered.failed {
-        let disabled = hub
-            .backends
-            .get(server)
-            .is_some_and(|backend| backend.state() == capstan_model::ServerState::Disabled);
-        if !disabled {
+        if hub.state(server) != Some(ServerState::Disabled) {
             context.print.warning(&error.to_string());
         }
     }

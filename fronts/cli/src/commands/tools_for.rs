@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Provider, ToolView};
 use capstan_hub::ports::Listing;
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName};
+use capstan_text::table::table;
 use capstan_wire::Json;
 
 use super::offers::{of_all, remember};
 use super::tools::{Row, names_item, tell_hidden, tell_missing};
 use crate::args::{ProviderArg, ToolsArgs};
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::Setup;
-use crate::table::table;
+use crate::context::Context;
+use crate::exit::Exit;
 
 /// Which tools are shown.
 enum Wanted {
@@ -38,7 +38,7 @@ pub(super) async fn run(
     hub: &Hub,
     args: &ToolsArgs,
     provider: Provider,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, AppError> {
     let wanted = Wanted::new(setup, hub, args.name.as_deref()).await?;
     let mut gathered = of_all(context, hub, Listing::Tools, &args.wait).await;
     remember(context, Kind::Tool, &gathered);
@@ -58,7 +58,7 @@ pub(super) async fn run(
         return match (offered.first(), hidden.into_iter().find(is_it)) {
             (Some(tool), _) => Ok(one(context, tool)),
             (None, Some(error)) => Err(error.into()),
-            (None, None) => Err(Failure::not_found(format!("no tool named `{id}`"))),
+            (None, None) => Err(AppError::not_found(format!("no tool named `{id}`"))),
         };
     }
     all(context, &offered);
@@ -70,7 +70,7 @@ pub(super) async fn run(
 fn offer(hub: &Hub, tool: ToolView, provider: Provider) -> Result<Offered, CallError> {
     let hidden = |reason: String| CallError::Hidden { item: tool.id.to_string(), reason };
     let schema = provider.fit(&tool.input_schema()).map_err(|unfit| hidden(unfit.to_string()))?;
-    let name = hub.catalog.names.public(Kind::Tool, provider.alphabet(), &tool.id);
+    let name = hub.catalog().names.public(Kind::Tool, provider.alphabet(), &tool.id);
     let name = name.ok_or_else(|| hidden("it has no name".to_owned()))?;
     Ok(Offered { tool, name, schema })
 }
@@ -104,13 +104,13 @@ fn one(context: &Context, offered: &Offered) -> Exit {
 // === impl Wanted ===
 
 impl Wanted {
-    async fn new(setup: &Setup, hub: &Hub, name: Option<&str>) -> Result<Self, Failure> {
+    async fn new(setup: &Setup, hub: &Hub, name: Option<&str>) -> Result<Self, AppError> {
         let Some(name) = name else { return Ok(Self::All) };
         if names_item(setup, hub, name) {
             let tool = hub.find_tool(&Caller::operator(Front::Cli), name).await?;
             return Ok(Self::One(tool.id));
         }
-        Ok(Self::Of(find_server(setup, name)?.name.clone()))
+        Ok(Self::Of(setup.server(name)?.name.clone()))
     }
 
     fn is_of(&self, server: &ServerName) -> bool {

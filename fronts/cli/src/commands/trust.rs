@@ -2,16 +2,16 @@
 //!
 //! A file that came with a project starts nothing until somebody has looked at it.
 
+use capstan_app::{AppError, Approval, ConfigFile};
 use capstan_config::{Hide, Scope, redact_file};
+use capstan_text::form::{Closed, Prompter as _, Terminal};
+use capstan_text::panel::{self, Room, Seen};
+use capstan_text::screen::stdin_is_terminal;
 use similar::{ChangeTag, TextDiff};
 
 use crate::args::TrustArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::form::{Closed, Prompter as _, Terminal};
-use crate::host::{Approval, ConfigFile};
-use crate::panel::{self, Room, Seen};
-use crate::print::stdin_is_terminal;
+use crate::exit::Exit;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
@@ -19,11 +19,11 @@ const CONTEXT: usize = 3;
 /// Lines of ours around a file.
 const ROOM: Room = Room { above: 1, below: 3 };
 
-pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> {
-    let mut files = context.host.files(&context.options)?;
+pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError> {
+    let mut files = context.host.files(&context.selection)?;
     files.retain(|file| file.scope == Scope::Project && file.exists);
     if files.is_empty() {
-        return Err(Failure::not_found("there is no configuration file of a project here"));
+        return Err(AppError::not_found("there is no configuration file of a project here"));
     }
     for file in &files {
         if args.revoke {
@@ -35,14 +35,14 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-fn revoke(context: &Context, file: &ConfigFile) -> Result<(), Failure> {
+fn revoke(context: &Context, file: &ConfigFile) -> Result<(), AppError> {
     let was = context.host.revoke(file)?;
     let text = if was { "is no longer approved" } else { "was not approved" };
     context.print.note(&format!("{} {text}", file.path.display()));
     Ok(())
 }
 
-fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(), Failure> {
+fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(), AppError> {
     let path = file.path.display();
     let (shown, seen) = match context.host.approval(file)? {
         Approval::NotNeeded | Approval::Approved => {
@@ -57,7 +57,7 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
         context.print.note(&panel::lines(&shown, usize::MAX).join("\n"));
     }
     if !(args.yes || confirmed(file, &shown)?) {
-        return Err(Failure::new(Exit::Denied, "policy_blocked", "not approved"));
+        return Err(AppError::denied("not approved"));
     }
     // What was seen, not what is there by now: the file may have changed during the question.
     context.host.approve(file, &seen)?;
@@ -99,9 +99,9 @@ fn difference(file: &ConfigFile, before: &str, now: &str) -> String {
 }
 
 /// Shows what is to be approved, and asks.
-fn confirmed(file: &ConfigFile, shown: &str) -> Result<bool, Failure> {
+fn confirmed(file: &ConfigFile, shown: &str) -> Result<bool, AppError> {
     if !stdin_is_terminal() {
-        return Err(Failure::usage("nobody is there to ask")
+        return Err(AppError::usage("nobody is there to ask")
             .hint("`capstan trust --yes` approves without asking"));
     }
     let question = "Start the servers of this file from now on?";

@@ -1,16 +1,17 @@
 //! `capstan why`: what would be decided about a call, and by which rule.
 
+use capstan_app::AppError;
 use capstan_hub::{Call, Door, Explained, Hub};
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
+use capstan_text::clean::one_line;
 use capstan_wire::Json;
 use serde::Serialize;
 
 use super::call::read_arguments;
 use super::explained::{self, Decision};
 use crate::args::WhyArgs;
-use crate::clean::one_line;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::waiting::Waiting;
 
 /// The verdict, as `--json` prints it.
@@ -22,7 +23,7 @@ struct Shown<'a> {
     front: &'static str,
 }
 
-pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppError> {
     let arguments = read_arguments(context, &args.arguments, &args.tool).await?;
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());

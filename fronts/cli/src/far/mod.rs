@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** the command is the same code as in a shell of its own, so that it says the same.
 
+mod attach;
 mod near;
 mod prompt;
 
@@ -10,15 +11,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use capstan_app::AppError;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
+pub use attach::{Attach, Inside};
 pub use near::Near;
 pub use prompt::{Prompt, Typed};
 
 pub(crate) use prompt::FarTerminal;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::print::Printer;
 
 /// The most that a command may say, in bytes: twice what a server may answer, because it is laid out
@@ -117,7 +120,7 @@ impl Far {
     }
 
     /// How the command ends that had this result; says what went wrong.
-    pub(crate) fn end(&self, print: &Printer, result: Result<Exit, Failure>) -> Exit {
+    pub(crate) fn end(&self, print: &Printer, result: Result<Exit, AppError>) -> Exit {
         let cut = self.cut.swap(false, Ordering::Relaxed);
         if cut {
             // There must be room to say so.
@@ -125,11 +128,11 @@ impl Far {
         }
         let mut exit = result.unwrap_or_else(|failure| {
             print.failure(&failure);
-            failure.exit
+            failure.kind.into()
         });
         if cut {
             let most = MAX_SAID / 1024 / 1024;
-            let failure = Failure::internal(format!(
+            let failure = AppError::internal(format!(
                 "the output is cut: it is longer than the {most} MiB that a gateway passes on"
             ));
             print.failure(&failure.hint("without the gateway there is no limit: `--no-attach`"));
@@ -167,7 +170,7 @@ mod tests {
     use crate::args::Options;
 
     /// How a command ends that says pieces of this size, and what of it arrives.
-    fn said(pieces: &[usize], result: Result<Exit, Failure>) -> (Exit, Vec<String>) {
+    fn said(pieces: &[usize], result: Result<Exit, AppError>) -> (Exit, Vec<String>) {
         let (events, mut heard) = unbounded_channel();
         let far = Far::new(Order::default(), events);
         let print = Printer::new(&Options::default()).far(Arc::clone(&far));
@@ -186,14 +189,14 @@ mod tests {
     fn output_that_fits_arrives_whole() {
         let (exit, texts) = said(&[MAX_SAID - 1, 1], Ok(Exit::Ok));
         assert_eq!((exit, texts.len()), (Exit::Ok, 2));
-        let (exit, texts) = said(&[1], Err(Failure::usage("no")));
+        let (exit, texts) = said(&[1], Err(AppError::usage("no")));
         assert_eq!((exit, texts.len()), (Exit::Usage, 2));
     }
 
     #[test]
     fn output_that_is_cut_ends_with_an_error_that_says_so() {
         for pieces in [&[1, MAX_SAID, 1][..], &[1, MAX_SAID]] {
-            for result in [Ok(Exit::Ok), Ok(Exit::ToolError), Err(Failure::usage("no"))] {
+            for result in [Ok(Exit::Ok), Ok(Exit::ToolError), Err(AppError::usage("no"))] {
                 let (exit, texts) = said(pieces, result);
                 assert_eq!(exit, Exit::Internal);
                 assert_eq!(texts.iter().filter(|text| *text == "x").count(), 1);

@@ -2,11 +2,11 @@
 
 use std::sync::mpsc::sync_channel;
 
+use capstan_text::form::{Closed, Prompter, Terminal};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Event;
-use crate::form::{Closed, Prompter, Terminal};
 
 /// One question. Everything in it is safe to show.
 #[derive(Clone, Debug, Serialize, Deserialize)]

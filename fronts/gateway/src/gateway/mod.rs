@@ -119,7 +119,7 @@ impl Gateway {
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
-        gateway.hub().changes.listen(listener);
+        gateway.hub().listen(listener);
         tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
         Ok(gateway)
@@ -147,7 +147,7 @@ impl Gateway {
 
     /// Whether there is a server of that name.
     pub fn knows(&self, server: &ServerName) -> bool {
-        self.hub().backends.contains_key(server)
+        self.hub().has(server)
     }
 
     /// Takes a request of any method but `initialize`.
@@ -219,7 +219,7 @@ impl Gateway {
     /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
     pub fn metrics_for(&self, caller: &Caller) -> String {
         let hub = self.hub();
-        self.metrics_of(&|server| hub.policy.out_of_reach(caller, server).is_none())
+        self.metrics_of(&|server| hub.policy().out_of_reach(caller, server).is_none())
     }
 
     fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
@@ -325,7 +325,7 @@ impl Gateway {
     /// The servers that are shown.
     pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
         match view {
-            View::All => self.hub().backends.keys().cloned().collect(),
+            View::All => self.hub().servers().cloned().collect(),
             View::One(server) => vec![server.clone()],
         }
     }
@@ -344,13 +344,13 @@ impl Gateway {
     /// What a request has around it.
     pub(crate) fn call_context(&self) -> CallContext {
         let hub = self.hub();
-        let (patience, servers) = (hub.limits.question_wait, hub.backends.len());
+        let (patience, servers) = (hub.limits().question_wait, hub.servers().len());
         let own = self.own.load(Ordering::Relaxed);
         CallContext { patience, own, servers, tasks: Arc::clone(&self.tasks) }
     }
 
     pub(crate) fn now(&self) -> Duration {
-        self.hub().clock.monotonic()
+        self.hub().clock().monotonic()
     }
 
     async fn sweep(gateway: Weak<Self>) {
@@ -362,7 +362,7 @@ impl Gateway {
             gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
             gateway.audience.sweep();
-            for (view, listing) in gateway.lists.expired(gateway.hub().clock.now()) {
+            for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
                 gateway.look(view, listing);
             }
             let now = gateway.now();

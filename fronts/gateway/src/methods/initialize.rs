@@ -134,8 +134,8 @@ impl Gateway {
                 let hub = self.hub();
                 let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
                 let reached =
-                    |name: &&ServerName| hub.policy.out_of_reach(&client.caller, name).is_none();
-                let known = |name| Some((name, hub.backends.get(name)?.known()?));
+                    |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
+                let known = |name| Some((name, hub.about(name)?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
                     gathered.lists.keys().filter(reached).filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
@@ -160,8 +160,7 @@ impl Gateway {
     }
 
     async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
-        let backend = Arc::clone(self.hub().backends.get(server)?);
-        tokio::time::timeout(WAIT_FOR_ONE, backend.about()).await.ok()?.ok()
+        tokio::time::timeout(WAIT_FOR_ONE, self.hub().introduce(server)).await.ok()?.ok()
     }
 }
 

@@ -113,8 +113,8 @@ impl Metrics {
             *value = get(count);
         }
         let mut servers = BTreeMap::new();
-        for (_, backend) in hub.backends.iter().filter(|(name, _)| shows(name)) {
-            *servers.entry(backend.state().name().as_str()).or_default() += 1;
+        for state in hub.servers().filter(|name| shows(name)).filter_map(|name| hub.state(name)) {
+            *servers.entry(state.name().as_str()).or_default() += 1;
         }
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Readings {
@@ -129,7 +129,7 @@ impl Metrics {
             sessions: number(sessions),
             parked: number(parked),
             servers,
-            audit_lost: hub.audit.lost(),
+            audit_lost: hub.lost_entries(),
         }
     }
 

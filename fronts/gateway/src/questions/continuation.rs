@@ -35,7 +35,7 @@ pub(crate) struct Continuation {
 impl Continuation {
     /// When a call that is parked now is given up.
     pub(crate) fn expires(&self) -> Duration {
-        self.gateway.now() + self.gateway.hub().limits.question_wait + PARK_GRACE
+        self.gateway.now() + self.gateway.hub().limits().question_wait + PARK_GRACE
     }
 
     /// Keeps a call until its client comes back; the answer that sends the client for it.
@@ -71,7 +71,7 @@ impl Gateway {
     }
 
     pub(crate) fn seal(&self, subject: &str, call: &str, state: State) -> Json {
-        let expires = self.now() + self.hub().limits.question_wait + PARK_GRACE;
+        let expires = self.now() + self.hub().limits().question_wait + PARK_GRACE;
         let (subject, call) = (subject.to_owned(), call.to_owned());
         self.sealer.seal(&SealedState { subject, call, expires, state })
     }

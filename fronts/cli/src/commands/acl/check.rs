@@ -1,21 +1,22 @@
 //! `capstan acl check`: may this caller of the gateway use that, and by which rule?
 
+use capstan_app::{AppError, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Door, Explained, Told};
+use capstan_hub::{Door, Explained, Freshness, Told};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 
 use crate::args::{AccessArg, AclCheckArgs, FormatArg};
-use crate::clean::one_line;
 use crate::commands::explained::{self, Decision};
-use crate::context::{Context, find_server};
-use crate::exit::{Exit, Failure};
-use crate::host::Setup;
-use crate::print::{Printer, width};
-use crate::table::table;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::print::Printer;
 use crate::waiting::Waiting;
 
 /// Who is meant by roles alone; no caller is called so.
@@ -42,16 +43,16 @@ struct Check<'a> {
     caller: Caller,
 }
 
-pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, AppError> {
     let print = match args.format {
         FormatArg::Json => context.print.as_json(),
         FormatArg::Table => context.print.clone(),
     };
     let setup = context.setup()?;
-    let entry = find_server(&setup, &args.server)?;
+    let entry = setup.server(&args.server)?;
     if let Err(problem) = &entry.status {
         let message = format!("the rules of `{}` are not known: {problem}", args.server);
-        return Err(Failure::new(Exit::Config, "invalid_config", message));
+        return Err(AppError::config(message));
     }
     explained::tell_unknown_roles(&print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
@@ -77,12 +78,12 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
 
 impl Check<'_> {
     /// The call that was asked about.
-    async fn told(&self, args: &AclCheckArgs) -> Result<Told, Failure> {
+    async fn told(&self, args: &AclCheckArgs) -> Result<Told, AppError> {
         let (kind, item) = match (&args.tool, &args.resource, &args.prompt) {
             (Some(tool), _, _) => (Kind::Tool, tool),
             (None, Some(uri), _) => (Kind::Resource, uri),
             (None, None, Some(prompt)) => (Kind::Prompt, prompt),
-            (None, None, None) => return Err(Failure::usage("say what is to be checked")),
+            (None, None, None) => return Err(AppError::usage("say what is to be checked")),
         };
         let id = ItemId { server: self.entry.name.clone(), item: item.clone() };
         let told = Told::new(self.caller.clone(), id, kind);
@@ -98,7 +99,7 @@ impl Check<'_> {
     }
 
     /// What a tool does. Its server is asked, but need not be there.
-    async fn effect(&self, id: &ItemId) -> Result<Effect, Failure> {
+    async fn effect(&self, id: &ItemId) -> Result<Effect, AppError> {
         let hub = self.context.hub(self.setup)?;
         let print = &self.context.print;
         let waiting = Waiting::new(print, &format!("starting `{}`", id.server));
@@ -119,13 +120,13 @@ impl Check<'_> {
         }
     }
 
-    async fn all_tools(&self, print: &Printer) -> Result<(), Failure> {
+    async fn all_tools(&self, print: &Printer) -> Result<(), AppError> {
         let (hub, server) = (self.context.hub(self.setup)?, &self.entry.name);
-        let Some(backend) = hub.backends.get(server) else {
-            return Err(Failure::not_found(format!("server `{server}` is not in use")));
-        };
+        if !hub.has(server) {
+            return Err(AppError::not_found(format!("server `{server}` is not in use")));
+        }
         let waiting = Waiting::new(print, &format!("starting `{server}`"));
-        let items = hub.list(backend, Listing::Tools).await?;
+        let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
         let now = self.context.host.now();
         let explain = |item: &Item| {

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use capstan_app::AppError;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 
 use super::rows;
@@ -12,9 +15,7 @@ use crate::args::ClassifyArgs;
 use crate::commands::offers::{of_all, of_named, remember};
 use crate::commands::tools::{tell_hidden, tell_missing};
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::print::width;
-use crate::table::table;
+use crate::exit::Exit;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ struct Row {
     reasons: Vec<String>,
 }
 
-pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
     match &args.file {
         Some(path) => of_file(context, path, args.server.as_deref()),
         None => of_servers(context, args).await,
@@ -38,7 +39,7 @@ pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, 
 }
 
 /// The definitions of a file. Nobody vouches for them, so their annotations are hints.
-fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit, Failure> {
+fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit, AppError> {
     let rules = EffectRules::default();
     let definitions = rows::read(path)?.into_iter();
     let wanted = definitions.filter(|one| server.is_none() || one.server.as_deref() == server);
@@ -51,7 +52,7 @@ fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit,
 }
 
 /// The tools of the servers, as the configuration has it.
-async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, Failure> {
+async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     let gathered = match &args.server {
@@ -67,13 +68,13 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, Fail
             .zip(items.iter())
     });
     let rows = all.map(|(id, item)| {
-        let classified = hub.policy.classify(&id, &item.definition);
+        let classified = hub.policy().classify(&id, &item.definition);
         Row::new(Some(id.server.to_string()), id.item, classified)
     });
     show(context, &rows.collect::<Vec<_>>());
     tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.say_no_servers(&setup);
     }
     Ok(context.exit_without(&setup, gathered.failed.keys()))

@@ -4,11 +4,13 @@ mod check;
 mod classify;
 mod rows;
 
+use capstan_app::AppError;
+
 use crate::args::AclCommand;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 
-pub(crate) async fn run(context: &Context, command: &AclCommand) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context, command: &AclCommand) -> Result<Exit, AppError> {
     match command {
         AclCommand::Classify(args) => classify::run(context, args).await,
         AclCommand::Check(args) => check::run(context, args).await,

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use capstan_app::AppError;
 use capstan_wire::{Json, object};
-
-use crate::exit::Failure;
 
 /// A definition, and what the line says of where it comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,10 +25,10 @@ const MAX_LINES: usize = 1_000_000;
 ///
 /// # Errors
 /// When it cannot be read, or a line of it is no definition; the message has the line.
-pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, AppError> {
     let shown = path.display();
     let unreadable =
-        |error: std::io::Error| Failure::usage(format!("cannot read `{shown}`: {error}"));
+        |error: std::io::Error| AppError::usage(format!("cannot read `{shown}`: {error}"));
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
     let mut definitions = Vec::new();
     for number in 1..=MAX_LINES {
@@ -42,12 +41,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, Failure> {
             continue;
         }
         let definition = parse(line).map_err(|problem| {
-            Failure::usage(format!("`{shown}`, line {number}: {problem}"))
+            AppError::usage(format!("`{shown}`, line {number}: {problem}"))
                 .hint("a line is a tool: {\"server\": \"…\", \"name\": \"…\", \"description\": \"…\", \"inputSchema\": {…}}")
         })?;
         definitions.push(definition);
     }
-    Err(Failure::usage(format!("`{shown}` has more than {MAX_LINES} lines")))
+    Err(AppError::usage(format!("`{shown}` has more than {MAX_LINES} lines")))
 }
 
 /// Reads a line: a definition, or an object that has one as `tool`.

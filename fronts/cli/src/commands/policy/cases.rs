@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use capstan_app::AppError;
 use capstan_hub::Door;
 use capstan_model::{Effect, Kind, Target, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
-
-use crate::exit::{Exit, Failure};
 
 /// Largest file of cases, in bytes.
 const MAX_FILE: u64 = 4 << 20;
@@ -57,9 +56,9 @@ struct Written {
 }
 
 /// Reads the cases of a file; there is at least one.
-pub(super) fn read(path: &Path) -> Result<Vec<Case>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<Case>, AppError> {
     let shown = path.display().to_string();
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read `{shown}`: {error}"));
+    let cannot = |error: std::io::Error| AppError::usage(format!("cannot read `{shown}`: {error}"));
     let mut text = String::new();
     let file = File::open(path).map_err(cannot)?;
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(cannot)?;
@@ -75,7 +74,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
-fn parse_toml(shown: &str, text: &str) -> Result<Vec<Case>, Failure> {
+fn parse_toml(shown: &str, text: &str) -> Result<Vec<Case>, AppError> {
     let line = |start: usize| text.get(..start).map(|before| before.matches('\n').count() + 1);
     let cases: Result<Cases<Spanned<Written>>, toml::de::Error> = toml::from_str(text);
     let cases = cases.map_err(|error| {
@@ -88,7 +87,7 @@ fn parse_toml(shown: &str, text: &str) -> Result<Vec<Case>, Failure> {
     cases.case.into_iter().map(case).collect()
 }
 
-fn parse_json(shown: &str, text: &str) -> Result<Vec<Case>, Failure> {
+fn parse_json(shown: &str, text: &str) -> Result<Vec<Case>, AppError> {
     let cases: Result<Cases<Case>, serde_json::Error> = serde_json::from_str(text);
     let cases = cases.map_err(|error| {
         let message = error.to_string();
@@ -99,13 +98,13 @@ fn parse_json(shown: &str, text: &str) -> Result<Vec<Case>, Failure> {
     Ok(cases.case)
 }
 
-fn broken(shown: &str, line: Option<usize>, problem: &str) -> Failure {
+fn broken(shown: &str, line: Option<usize>, problem: &str) -> AppError {
     let problem = problem.lines().next().unwrap_or_default();
     let message = match line {
         Some(line) => format!("{shown}:{line}: {problem}"),
         None => format!("{shown} {problem}"),
     };
-    Failure::new(Exit::Config, "invalid_config", message)
+    AppError::config(message)
 }
 
 // === impl Case ===
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(parsed: Result<Vec<Case>, Failure>, place: &str, word: &str) {
+    fn refused(parsed: Result<Vec<Case>, AppError>, place: &str, word: &str) {
         let message = parsed.unwrap_err().message;
         assert!(message.starts_with(place) && message.contains(word), "{message}");
     }

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use capstan_app::{AppError, AuditQuery, AuditRow, Setup};
 use capstan_config::Rules;
 use capstan_hub::replay::{Judged, NoPast, Past, Reason};
 use capstan_model::{Kind, Ruling, Verdict};
+use capstan_text::clean::one_line;
+use capstan_text::screen::width;
+use capstan_text::table::table;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::PolicyReplayArgs;
-use crate::clean::one_line;
 use crate::commands::audit::moment;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::{AuditQuery, AuditRow, Setup};
-use crate::print::{counted, width};
-use crate::table::table;
+use crate::exit::Exit;
+use crate::print::counted;
 
 /// What came of it, as `--json` prints it.
 #[derive(Default, Serialize)]
@@ -67,11 +68,11 @@ struct Decided {
 /// Calls that changed alike are one row for people.
 type Alike<'a> = (&'a str, &'a str, &'a str, &'a Decided, &'a Decided);
 
-pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Failure> {
+pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, AppError> {
     let since = moment(&args.since)?;
     let mut rules = if args.alone { context.setup_alone()? } else { context.setup()? };
     // The log is where it is, whatever the rules that are tried out say.
-    let log = if args.alone { context.host.load(&context.options)? } else { rules.clone() };
+    let log = if args.alone { context.host.load(&context.selection)? } else { rules.clone() };
     if args.alone {
         lend_servers(&mut rules, &log);
     }
@@ -102,7 +103,7 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Fa
     if rows.len() >= args.limit {
         context.print.note(&format!("only the newest {} calls; `--limit` takes more", args.limit));
     }
-    if !context.options.config.is_empty() && !args.alone {
+    if !context.selection.config.is_empty() && !args.alone {
         context.print.note("the rules of your own files count too; `--alone` leaves them out");
     }
     Ok(Exit::Ok)

@@ -1,20 +1,20 @@
 //! `capstan policy test`: do the rules decide as they should? Nothing is started.
 
+use capstan_app::{AppError, Setup};
 use capstan_hub::told::id_among;
 use capstan_hub::{Explained, Told};
 use capstan_model::{Kind, Verdict};
 use capstan_policy::{Policy, Step};
+use capstan_text::clean::one_line;
 use capstan_wire::Json;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cases::{self, Case};
 use crate::args::PolicyTestArgs;
-use crate::clean::one_line;
 use crate::commands::explained;
 use crate::context::Context;
-use crate::exit::{Exit, Failure};
-use crate::host::Setup;
+use crate::exit::Exit;
 
 /// What became of a case, as `--json` prints it.
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ struct Summary<'a> {
     cases: &'a [Outcome<'a>],
 }
 
-pub(super) fn run(context: &Context, args: &PolicyTestArgs) -> Result<Exit, Failure> {
+pub(super) fn run(context: &Context, args: &PolicyTestArgs) -> Result<Exit, AppError> {
     let cases = cases::read(&args.file)?;
     let setup = if args.alone { context.setup_alone()? } else { context.setup()? };
     let policy = context.host.policy(&setup)?;

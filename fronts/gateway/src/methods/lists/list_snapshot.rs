@@ -64,7 +64,7 @@ impl ListSnapshot {
     pub(crate) fn new(hub: &Hub, made: Made) -> Self {
         let Made { sources, pages: Pages { all, legacy, .. }, owners, until, pins } = made;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
-        let rules = Arc::clone(&hub.policy);
+        let rules = Arc::clone(hub.policy());
         Self { sources, pages, legacy, owners, until, pins, rules }
     }
 
@@ -99,7 +99,7 @@ impl ListSnapshot {
 
     /// Whether it was made under the rules of this hub.
     pub(crate) fn is_under(&self, hub: &Hub) -> bool {
-        Arc::ptr_eq(&self.rules, &hub.policy)
+        Arc::ptr_eq(&self.rules, hub.policy())
     }
 
     /// Whether it is what a hub makes of these lists now.
@@ -111,8 +111,8 @@ impl ListSnapshot {
             .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
         same && self.sources.len() == gathered.lists.len()
             && self.is_under(hub)
-            && self.pins == hub.pins.version()
-            && !self.is_over(hub.clock.now())
+            && self.pins == hub.pins().version()
+            && !self.is_over(hub.clock().now())
     }
 }
 

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::Hub;
 use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience};
-use capstan_hub::ports::{Backend, Item, Listing};
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Freshness, Hub};
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
@@ -130,22 +130,21 @@ impl Gateway {
     async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let gathered = self.gather(hub, listing, ask).await;
         for server in &gathered.pending {
-            if let Some(backend) = hub.backends.get(server) {
-                self.wait_for(Arc::clone(backend), listing);
-            }
+            self.wait_for(hub, server, listing);
         }
         gathered
     }
 
     /// Waits for a server that is late, once, and tells everybody when it is there.
-    fn wait_for(self: &Arc<Self>, backend: Arc<dyn Backend>, listing: Listing) {
-        let key = (backend.name().clone(), listing);
+    fn wait_for(self: &Arc<Self>, hub: &Hub, server: &ServerName, listing: Listing) {
+        let key = (server.clone(), listing);
         if !self.lists.awaited().insert(key.clone()) {
             return;
         }
         let gateway = Arc::clone(self);
+        let list = hub.list_in_background(server, listing);
         tokio::spawn(async move {
-            let there = backend.list(listing).await.is_ok();
+            let there = list.await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
                 gateway.changes.note(&key.0, listing);
@@ -255,8 +254,10 @@ impl Lists {
 
 async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
     let mut gathered = Gathered::default();
-    let Some(backend) = hub.backends.get(server) else { return Ok(gathered) };
-    let items = hub.list(backend, listing).await.map_err(|error| {
+    if !hub.has(server) {
+        return Ok(gathered);
+    }
+    let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
         let revision = crate::protocol::revision::Revision::LATEST_LEGACY;
         Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
     })?;
@@ -273,7 +274,7 @@ pub(crate) fn build(
     caller: &Caller,
 ) -> ListSnapshot {
     // Before anything is looked at, so that a change meanwhile makes it anew.
-    let pins = hub.pins.version();
+    let pins = hub.pins().version();
     let sources: Vec<(ServerName, Arc<[Item]>)> =
         gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
     let mut pages = Pages::of(listing);
@@ -283,7 +284,7 @@ pub(crate) fn build(
         Listing::Prompts => Kind::Prompt,
         Listing::Resources | Listing::Templates => Kind::Resource,
     };
-    let names = &hub.catalog.names;
+    let names = &hub.catalog().names;
     if kind != Kind::Resource {
         for (server, items) in &gathered.lists {
             names.learn(kind, Alphabet::Usual, server, items);
@@ -291,7 +292,7 @@ pub(crate) fn build(
     }
     for (server, item) in hub.visible_items(gathered, kind, caller) {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
-        let changed = (kind == Kind::Tool).then(|| hub.catalog.overrides.shown(&id)).flatten();
+        let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
         let is_named = *view == View::All && kind != Kind::Resource;

@@ -70,7 +70,7 @@ impl Gateway {
         // One hub for both: what was made under one is not looked at under another.
         let hub = self.hub();
         let all = self.built_in(&hub, view, listing).await?;
-        if !hub.policy.binds(caller) {
+        if !hub.policy().binds(caller) {
             return Ok(all);
         }
         Ok(self.own(&hub, Key::new(view, listing, caller), &all, caller))
@@ -107,7 +107,7 @@ impl Gateway {
         known: &mut HashMap<Key, bool>,
     ) -> bool {
         let hub = self.hub();
-        if !hub.policy.binds(caller) {
+        if !hub.policy().binds(caller) {
             return true;
         }
         let key = Key::new(view, listing, caller);
@@ -119,7 +119,7 @@ impl Gateway {
 
     /// Whether there is a server of that name, and something of it is within the caller's reach.
     pub(crate) fn shows(&self, server: &ServerName, caller: &Caller) -> bool {
-        self.knows(server) && self.hub().policy.out_of_reach(caller, server).is_none()
+        self.knows(server) && self.hub().policy().out_of_reach(caller, server).is_none()
     }
 }
 

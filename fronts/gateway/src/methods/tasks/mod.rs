@@ -221,7 +221,7 @@ impl Gateway {
             }
             return adopt(result).map(Some);
         }
-        let about = self.hub().backends.get(server).and_then(|backend| backend.known());
+        let about = self.hub().about(server);
         let has_others = about.is_some_and(|about| about.protocol == MODERN);
         let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
         let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {

@@ -89,7 +89,7 @@ impl Gateway {
                 capabilities: client.capabilities.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
                 told: teller.clone(),
-                limit: hub.limits.max_answer,
+                limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
             Following::begin(&hub, ids, subscriber, accepted)

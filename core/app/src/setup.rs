@@ -1,0 +1,82 @@
+//! A loaded configuration, and the choice of what to load.
+
+use std::sync::Arc;
+
+use capstan_config::{Loaded, Problem, ServerEntry, SourceFile};
+use capstan_model::ServerName;
+
+use crate::AppError;
+
+/// Which configuration an operation uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Files beside those that are found: `[DIALECT:]FILE`.
+    pub config: Vec<String>,
+    /// Use the built-in demo servers instead of files.
+    pub demo: bool,
+    /// Start no server.
+    pub no_mcp: bool,
+    /// Use project files that the user has not approved.
+    pub trust_project: bool,
+}
+
+/// A configuration and the files it was read from.
+#[derive(Clone)]
+pub struct Setup {
+    /// The merged configuration.
+    pub loaded: Arc<Loaded>,
+    /// The files, for messages about errors in them.
+    pub files: Arc<[SourceFile]>,
+}
+
+// === impl Setup ===
+
+impl Setup {
+    /// The setup, unless an error in it affects everything.
+    ///
+    /// An unapproved file starts nothing, so its errors stop nothing.
+    ///
+    /// # Errors
+    /// The errors that affect everything.
+    pub fn checked(self) -> Result<Self, AppError> {
+        let fatal: Vec<Problem> =
+            self.loaded.fatal().filter(|problem| self.counts(problem)).cloned().collect();
+        if fatal.is_empty() {
+            return Ok(self);
+        }
+        Err(AppError::problems(fatal, self.files.to_vec()))
+    }
+
+    /// True unless the problem is in a file that the user has not approved.
+    pub fn counts(&self, problem: &Problem) -> bool {
+        let place = problem.place.as_ref();
+        let file = place.and_then(|place| self.files.iter().find(|file| file.path == place.file));
+        file.is_none_or(|file| file.approved)
+    }
+
+    /// The entry of a server, by its slug or its display name.
+    ///
+    /// # Errors
+    /// When no server has this name.
+    pub fn server(&self, name: &str) -> Result<&ServerEntry, AppError> {
+        let servers = &self.loaded.config.servers;
+        let by_slug = name.parse::<ServerName>().ok().and_then(|slug| servers.get(&slug));
+        let found = by_slug.or_else(|| servers.values().find(|entry| entry.display == name));
+        found.ok_or_else(|| {
+            let error = AppError::not_found(format!("no server named `{name}`"));
+            match nearest(name, servers.values().map(|entry| entry.display.as_str())) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint("`capstan list` shows the servers there are"),
+            }
+        })
+    }
+}
+
+/// The word most similar to `wanted`, if one is similar enough to suggest.
+pub fn nearest<'a>(wanted: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words
+        .map(|word| (strsim::jaro_winkler(wanted, word), word))
+        .filter(|(score, _)| *score >= 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| word)
+}

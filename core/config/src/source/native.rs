@@ -1,0 +1,148 @@
+//! Our own dialect: TOML with the keys of the reference page.
+//!
+//! The words of other programs are not read here, but known well enough to say what they are
+//! called in this file.
+
+use super::expand::join;
+use super::problem::{Problem, Report};
+use super::tree::{Entry, Node, Table, Value};
+
+/// A word of another program, where it would stand, and what to write instead.
+struct Foreign {
+    word: &'static str,
+    level: Level,
+    help: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Top,
+    Server,
+    Mcp,
+}
+
+const SERVERS: &str = "here servers stand under `[servers.NAME]`";
+const EXPOSE: &str = "here it is `expose = [\"…\"]`";
+const HIDE: &str = "here it is `hide = [\"…\"]`";
+const TIMEOUT: &str = "here it is `timeout = \"60s\"`";
+const STARTUP: &str = "here it is `startup_timeout = \"30s\"`";
+
+const FOREIGN: &[Foreign] = &[
+    top("mcp_servers", SERVERS),
+    top("mcpServers", SERVERS),
+    top("server", SERVERS),
+    top("context_servers", SERVERS),
+    top("extensions", SERVERS),
+    top("serverAuth", "here it is `[gateway.auth]`"),
+    top("acl", "here it is `[access]`"),
+    Foreign { word: "servers", level: Level::Mcp, help: SERVERS },
+    server("includeTools", EXPOSE),
+    server("tool_allowlist", EXPOSE),
+    server("enabled_tools", EXPOSE),
+    server("allowed_tools", EXPOSE),
+    server("available_tools", EXPOSE),
+    server("excludeTools", HIDE),
+    server("disabled_tools", HIDE),
+    server("denied_tools", HIDE),
+    server("httpUrl", "here it is `url`; Streamable HTTP is the default"),
+    server("uri", "here it is `url`"),
+    server("cmd", "here it is `command`"),
+    server("envs", "here it is `env`"),
+    server("environment", "here it is `env`"),
+    server("env_vars", "here it is `env_passthrough = [\"NAME\"]`"),
+    server("http_headers", "here it is `headers`"),
+    server("bearer_token_env_var", "here it is `headers = { Authorization = \"Bearer ${NAME}\" }`"),
+    server("trust_level", "here it is `trust`"),
+    server("tool_acl", "here it is `effect = { read = [\"…\"], write = [\"…\"] }`"),
+    server("alwaysLoad", "here it is `always_load`"),
+    server("lazy", "here it is `start = \"lazy\"`"),
+    server("elicitation_enabled", "here it is `elicitation`"),
+    server("tool_timeout_sec", TIMEOUT),
+    server("tool_timeout_secs", TIMEOUT),
+    server("request_timeout_ms", TIMEOUT),
+    server("startup_timeout_sec", STARTUP),
+    server("startup_timeout_ms", STARTUP),
+    server("headersHelper", "here it is `headers_helper`"),
+    server("authProviderType", "here it is `auth_provider`"),
+    server("id", "the server's name is the NAME in `[servers.NAME]`"),
+    server("name", "the server's name is the NAME in `[servers.NAME]`"),
+];
+
+/// What the servers may be called in a file that several programs could have written. Such a file
+/// is read by our own rules.
+const SHARED: [&str; 2] = ["mcpServers", "mcp_servers"];
+
+/// The tables that such a file may have besides.
+const TABLES: [&str; 9] =
+    ["permissions", "tools", "mcp", "audit", "screen", "access", "gateway", "search", "model"];
+
+/// The tree of a native file: the file as it is, with its servers under `servers`.
+pub(super) fn read(raw: &Table, report: &mut Report<'_>) -> Table {
+    let shared = SHARED.into_iter().find(|name| raw.get(name).is_some());
+    let Some(shared) = shared.filter(|_| raw.get("servers").is_none()) else {
+        return raw.clone();
+    };
+    let mut tree = Table::default();
+    for (key, entry) in &raw.entries {
+        if key == shared {
+            tree.put("servers", servers(shared, entry));
+        } else if TABLES.contains(&key.as_str()) {
+            tree.put(key, entry.clone());
+        } else if key != "$schema" {
+            let problem = Problem::warning(format!("`{key}` is not used")).help(
+                "if the file is another program's, say whose: `--config claude:FILE` and the like",
+            );
+            report.add(problem, key, &entry.key);
+        }
+    }
+    tree
+}
+
+/// The servers, each with the path that it has in the file.
+fn servers(name: &str, entry: &Entry) -> Entry {
+    let mut entry = Entry { path: Some(name.to_owned()), ..entry.clone() };
+    if let Value::Table(servers) = &mut entry.node.value {
+        for (server, entry) in &mut servers.entries {
+            entry.path = Some(join(name, server));
+        }
+    }
+    entry
+}
+
+/// What a key of another program is called here.
+pub(crate) fn help_for_key(path: &str, key: &str) -> Option<String> {
+    let level = match path.split_once('.') {
+        None if path.is_empty() => Level::Top,
+        None if path == "mcp" => Level::Mcp,
+        Some(("servers", _)) => Level::Server,
+        _ => return None,
+    };
+    let known = FOREIGN.iter().find(|foreign| foreign.word == key && foreign.level == level);
+    known.map(|foreign| foreign.help.to_owned())
+}
+
+/// What a value of another program is called here.
+pub(crate) fn help_for_value(key: &str, node: &Node) -> Option<String> {
+    let help = match (key, node.as_text(), node.as_bool()) {
+        ("trust", _, Some(true)) => {
+            "to run its tools without asking, write `permissions = { allow = [\"*\"] }`"
+        }
+        ("trust", _, Some(false)) => "remove it; a server is untrusted unless you say otherwise",
+        (
+            "type" | "transport",
+            Some("streamable-http" | "streamable_http" | "streamableHttp" | "remote"),
+            _,
+        ) => "here it is `type = \"http\"`",
+        ("type" | "transport", Some("local"), _) => "here it is `type = \"stdio\"`",
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+const fn top(word: &'static str, help: &'static str) -> Foreign {
+    Foreign { word, level: Level::Top, help }
+}
+
+const fn server(word: &'static str, help: &'static str) -> Foreign {
+    Foreign { word, level: Level::Server, help }
+}

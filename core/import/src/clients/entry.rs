@@ -1,0 +1,149 @@
+//! Our own entry: what it looks like in the words of each client, and where it stands.
+
+use serde_json::{Map, Value as Json, json};
+
+use capstan_config::source::tree::{Node, Table};
+
+use super::{Client, ClientError, OUR_NAME};
+
+/// How a client reaches us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It starts this program.
+    Stdio {
+        /// The program's full path.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// It connects to a gateway that runs.
+    Http {
+        /// The gateway's address.
+        url: String,
+    },
+}
+
+/// The keys around the servers. Those of Zeph are a list, all others a table.
+pub(super) fn container(client: Client, file: &Table) -> Vec<&'static str> {
+    match client {
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::Gemini
+        | Client::Llxprt
+        | Client::Windsurf
+        | Client::Avelino => vec!["mcpServers"],
+        Client::Codex | Client::Caliban => vec!["mcp_servers"],
+        Client::VsCode => vec!["servers"],
+        Client::Goose => vec!["extensions"],
+        Client::Zed => vec!["context_servers"],
+        Client::OpenCode => {
+            // Its newer files have the servers one level below.
+            let below = file.table("mcp").and_then(|mcp| mcp.table("servers"));
+            match below.filter(|servers| servers.get("type").is_none()) {
+                Some(_) => vec!["mcp", "servers"],
+                None => vec!["mcp"],
+            }
+        }
+        Client::Zeph => vec!["mcp", "servers"],
+    }
+}
+
+/// Our entry in a file, whoever wrote it.
+pub(super) fn find(client: Client, file: &Table) -> Option<&Table> {
+    let container = container(client, file);
+    let (last, above) = container.split_last()?;
+    let around = above.iter().try_fold(file, |table, key| table.table(key))?;
+    let servers = &around.get(last)?.node;
+    match (servers.as_table(), servers.as_list()) {
+        (Some(servers), _) => servers.table(OUR_NAME),
+        (None, Some(servers)) => servers
+            .iter()
+            .filter_map(Node::as_table)
+            .find(|server| server.get("id").and_then(|id| id.node.as_text()) == Some(OUR_NAME)),
+        (None, None) => None,
+    }
+}
+
+/// Whether an entry of a list of servers is ours.
+pub(super) fn is_us(server: &Json) -> bool {
+    server.get("id").and_then(Json::as_str) == Some(OUR_NAME)
+}
+
+/// Whether an entry starts our gateway.
+pub(super) fn starts_us(entry: &Table) -> bool {
+    let mut words = Vec::new();
+    for key in ["command", "cmd", "args"] {
+        let Some(entry) = entry.get(key) else { continue };
+        let program = entry.node.as_table().and_then(|table| table.get("path"));
+        let node = program.map_or(&entry.node, |path| &path.node);
+        words.extend(node.as_text());
+        words.extend(node.as_list().unwrap_or_default().iter().filter_map(Node::as_text));
+    }
+    let program = words.first().and_then(|command| command.rsplit(['/', '\\']).next());
+    matches!(program, Some("capstan" | "capstan.exe")) && words.contains(&"serve")
+}
+
+/// Our entry in the words of a client.
+pub(super) fn of(client: Client, way: &Way) -> Result<Map<String, Json>, ClientError> {
+    let entry = match way {
+        Way::Stdio { command, args } => started(client, command, args),
+        Way::Http { url } => reached(client, url)?,
+    };
+    match entry {
+        Json::Object(entry) => Ok(entry),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
+            Err(ClientError::Unsafe)
+        }
+    }
+}
+
+fn started(client: Client, command: &str, args: &[String]) -> Json {
+    match client {
+        Client::ClaudeCode | Client::VsCode | Client::Caliban => {
+            json!({ "type": "stdio", "command": command, "args": args })
+        }
+        Client::ClaudeDesktop
+        | Client::Codex
+        | Client::Cursor
+        | Client::Gemini
+        | Client::Llxprt
+        | Client::Windsurf
+        | Client::Avelino => json!({ "command": command, "args": args }),
+        Client::Goose => json!({
+            "name": OUR_NAME, "type": "stdio", "cmd": command, "args": args, "enabled": true
+        }),
+        Client::Zed => json!({ "source": "custom", "command": command, "args": args, "env": {} }),
+        Client::OpenCode => {
+            let words: Vec<&str> =
+                std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+            json!({ "type": "local", "command": words, "enabled": true })
+        }
+        Client::Zeph => json!({ "id": OUR_NAME, "command": command, "args": args }),
+    }
+}
+
+fn reached(client: Client, url: &str) -> Result<Json, ClientError> {
+    Ok(match client {
+        Client::ClaudeCode | Client::VsCode | Client::Caliban => {
+            json!({ "type": "http", "url": url })
+        }
+        Client::Codex | Client::Cursor => json!({ "url": url }),
+        Client::Zed => json!({ "source": "custom", "url": url }),
+        Client::Gemini | Client::Llxprt => json!({ "httpUrl": url }),
+        Client::Windsurf => json!({ "serverUrl": url }),
+        Client::Goose => json!({
+            "name": OUR_NAME, "type": "streamable_http", "uri": url, "enabled": true
+        }),
+        Client::OpenCode => json!({ "type": "remote", "url": url, "enabled": true }),
+        Client::Zeph => json!({ "id": OUR_NAME, "url": url }),
+        Client::ClaudeDesktop => {
+            let why = "its file knows only programs to start";
+            return Err(ClientError::NoHttp { client: client.title(), why });
+        }
+        Client::Avelino => {
+            let why = "Capstan reads this file too, and would connect to itself";
+            return Err(ClientError::NoHttp { client: client.title(), why });
+        }
+    })
+}

@@ -1,0 +1,69 @@
+//! Our entry in a file of JSON with comments.
+
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value as Json};
+
+use capstan_config::source::syntax::json_options;
+
+use super::{ClientError, OUR_NAME};
+
+const BOM: char = '\u{feff}';
+
+pub(super) fn put(
+    text: &str,
+    container: &[&str],
+    entry: &Map<String, Json>,
+) -> Result<String, ClientError> {
+    let root = parse(text)?;
+    let mut object = root.object_value_or_create().ok_or(ClientError::Unsafe)?;
+    for key in container {
+        object = inner(&object, key).ok_or_else(|| super::unexpected(container))?;
+    }
+    object.append(OUR_NAME, input(&Json::Object(entry.clone())));
+    let new = finish(text, &root);
+    Ok(if text.trim().is_empty() { format!("{}\n", new.trim_end()) } else { new })
+}
+
+pub(super) fn take(text: &str, container: &[&str]) -> Result<String, ClientError> {
+    let root = parse(text)?;
+    let object = root.object_value().ok_or(ClientError::Unsafe)?;
+    let servers = container.iter().try_fold(object, |object, key| object.object_value(key));
+    let ours = servers.and_then(|servers| servers.get(OUR_NAME)).ok_or(ClientError::Unsafe)?;
+    ours.remove();
+    Ok(finish(text, &root))
+}
+
+fn parse(text: &str) -> Result<CstRootNode, ClientError> {
+    let plain = text.trim_start_matches(BOM);
+    CstRootNode::parse(plain, &json_options()).map_err(|_| ClientError::Unsafe)
+}
+
+fn finish(text: &str, root: &CstRootNode) -> String {
+    let bom = if text.starts_with(BOM) { "\u{feff}" } else { "" };
+    format!("{bom}{root}")
+}
+
+/// The object under a key, made where there is none.
+fn inner(object: &CstObject, key: &str) -> Option<CstObject> {
+    let nothing = object
+        .get(key)
+        .and_then(|property| property.value())
+        .is_some_and(|value| value.as_null_keyword().is_some());
+    if nothing {
+        return Some(object.object_value_or_set(key));
+    }
+    object.object_value_or_create(key)
+}
+
+fn input(json: &Json) -> CstInputValue {
+    match json {
+        Json::Null => CstInputValue::Null,
+        Json::Bool(flag) => CstInputValue::Bool(*flag),
+        Json::Number(number) => CstInputValue::Number(number.to_string()),
+        Json::String(text) => CstInputValue::String(text.clone()),
+        Json::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Json::Object(map) => CstInputValue::Object(
+            map.iter().map(|(key, value)| (key.clone(), input(value))).collect(),
+        ),
+    }
+}

@@ -1,0 +1,130 @@
+//! Where the files of clients lie.
+
+use capstan_config::source::Scope;
+
+use super::Client;
+
+/// The folder that a path begins in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The user's home.
+    Home,
+    /// The folder for configuration: `~/.config`, or where `XDG_CONFIG_HOME` puts it.
+    Config,
+    /// The folder of desktop programs: `~/Library/Application Support` on a Mac, else as above.
+    App,
+    /// The project.
+    Project,
+}
+
+/// What a file is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Servers are read from it, and our entry can be put into it.
+    Both,
+    /// Servers are read from it.
+    Reading,
+}
+
+/// A variable that puts a file elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// It names the folder, and the file in it is this one.
+    Folder(&'static str, &'static str),
+    /// It names the file itself.
+    File(&'static str),
+}
+
+/// A place where a file of a client may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientPlace {
+    /// Where the path begins.
+    pub base: Base,
+    /// The path from there.
+    pub path: &'static str,
+    /// What the file is good for.
+    pub for_use: Use,
+    /// The variable that puts it elsewhere.
+    pub named: Option<Named>,
+}
+
+// === impl ClientPlace ===
+
+impl ClientPlace {
+    const fn at(base: Base, path: &'static str) -> Self {
+        Self { base, path, for_use: Use::Both, named: None }
+    }
+
+    const fn or_named(self, named: Named) -> Self {
+        Self { named: Some(named), ..self }
+    }
+
+    const fn reading(self) -> Self {
+        Self { for_use: Use::Reading, ..self }
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Where its files of this scope may lie; the first is where a new one belongs.
+    pub fn places(self, scope: Scope) -> Vec<ClientPlace> {
+        match scope {
+            Scope::User => self.users_places(),
+            Scope::Project => {
+                let at = |path: &&'static str| ClientPlace::at(Base::Project, path);
+                self.projects_paths().iter().map(at).collect()
+            }
+            Scope::Managed | Scope::Flag => Vec::new(),
+        }
+    }
+
+    fn users_places(self) -> Vec<ClientPlace> {
+        let home = |path| ClientPlace::at(Base::Home, path);
+        let config = |path| ClientPlace::at(Base::Config, path);
+        let app = |path| ClientPlace::at(Base::App, path);
+        match self {
+            Self::ClaudeCode => vec![
+                home(".claude.json").or_named(Named::Folder("CLAUDE_CONFIG_DIR", ".claude.json")),
+            ],
+            Self::ClaudeDesktop => vec![app("Claude/claude_desktop_config.json")],
+            Self::Codex => vec![
+                home(".codex/config.toml").or_named(Named::Folder("CODEX_HOME", "config.toml")),
+            ],
+            Self::Cursor => vec![home(".cursor/mcp.json")],
+            Self::VsCode => vec![app("Code/User/mcp.json")],
+            Self::Gemini => vec![home(".gemini/settings.json")],
+            Self::Llxprt => vec![home(".llxprt/settings.json")],
+            Self::Goose => vec![config("goose/config.yaml")],
+            Self::Zed => vec![config("zed/settings.json")],
+            Self::OpenCode => {
+                vec![config("opencode/opencode.json"), config("opencode/opencode.jsonc")]
+            }
+            Self::Windsurf => vec![home(".codeium/windsurf/mcp_config.json")],
+            Self::Caliban => vec![
+                config("caliban/settings.toml"),
+                config("caliban/settings.json"),
+                config("caliban/mcp.toml").reading(),
+            ],
+            Self::Zeph => vec![config("zeph/config.toml")],
+            Self::Avelino => {
+                vec![config("mcp/servers.json").or_named(Named::File("MCP_CONFIG_PATH"))]
+            }
+        }
+    }
+
+    fn projects_paths(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &[".mcp.json"],
+            Self::Codex => &[".codex/config.toml"],
+            Self::Cursor => &[".cursor/mcp.json"],
+            Self::VsCode => &[".vscode/mcp.json"],
+            Self::Gemini => &[".gemini/settings.json"],
+            Self::Llxprt => &[".llxprt/settings.json"],
+            Self::Zed => &[".zed/settings.json"],
+            Self::OpenCode => &["opencode.json", "opencode.jsonc"],
+            Self::Caliban => &[".caliban/settings.toml", ".caliban/settings.json"],
+            Self::ClaudeDesktop | Self::Goose | Self::Windsurf | Self::Zeph | Self::Avelino => &[],
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Our entry in a file of YAML: lines of a block, put in and taken out as text.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json};
+
+use capstan_config::source::tree::{Entry, Node, Table, Value};
+
+use super::{ClientError, OUR_NAME};
+
+/// How far an entry is moved in where there is none to look at.
+const INDENT: usize = 2;
+
+pub(super) fn put(
+    text: &str,
+    file: &Table,
+    container: &[&str],
+    entry: &Map<String, Json>,
+) -> Result<String, ClientError> {
+    let [key] = container else { return Err(ClientError::Unsafe) };
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let servers = file.get(key);
+    let first = servers.and_then(|servers| servers.node.as_table()?.entries.values().next());
+    let indent = first.map_or(INDENT, |first| column(text, first.key.start));
+    let block = block(entry, indent, end);
+    // A key without a value is not in the tree.
+    let at = servers.map(|servers| servers.key.start).or_else(|| line_with(text, key));
+    let Some(at) = at else {
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { end };
+        return Ok(format!("{text}{gap}{key}:{end}{block}"));
+    };
+    let line = line_around(text, at);
+    let (head, rest) = text.split_at_checked(line.end).ok_or(ClientError::Unsafe)?;
+    let head = match head.strip_suffix('\n') {
+        Some(_) => head.to_owned(),
+        None => format!("{head}{end}"),
+    };
+    let head = match servers.filter(|_| first.is_none()) {
+        Some(servers) => without_braces(&head, servers.node.span.clone()),
+        None => head,
+    };
+    Ok(format!("{head}{block}{rest}"))
+}
+
+pub(super) fn take(text: &str, file: &Table, container: &[&str]) -> Result<String, ClientError> {
+    let [key] = container else { return Err(ClientError::Unsafe) };
+    let servers = file.get(key).ok_or(ClientError::Unsafe)?;
+    let table = servers.node.as_table().ok_or(ClientError::Unsafe)?;
+    let ours = table.get(OUR_NAME).ok_or(ClientError::Unsafe)?;
+    let start = line_around(text, ours.key.start).start;
+    let end = line_around(text, last_byte(ours)).end;
+    let (head, rest) = text.split_at_checked(start).ok_or(ClientError::Unsafe)?;
+    let rest = rest.get(end - start..).ok_or(ClientError::Unsafe)?;
+    if table.entries.len() > 1 {
+        return Ok(format!("{head}{rest}"));
+    }
+    // A table without entries must still be one.
+    let line = line_around(text, servers.key.start);
+    let (before, written) = head.split_at_checked(line.start).ok_or(ClientError::Unsafe)?;
+    let written = written.replacen(&format!("{key}:"), &format!("{key}: {{}}"), 1);
+    Ok(format!("{before}{written}{rest}"))
+}
+
+/// An empty table in braces gives way to lines.
+fn without_braces(head: &str, braces: std::ops::Range<usize>) -> String {
+    match (head.get(..braces.start), head.get(braces.end..)) {
+        (Some(before), Some(after)) => format!("{}{after}", before.trim_end()),
+        (_, _) => head.to_owned(),
+    }
+}
+
+fn block(entry: &Map<String, Json>, indent: usize, end: &str) -> String {
+    let (outer, inner) = (" ".repeat(indent), " ".repeat(indent * 2));
+    let mut lines = format!("{outer}{OUR_NAME}:{end}");
+    for (key, value) in entry {
+        // What JSON writes on one line, YAML reads as the same.
+        let _ = write!(lines, "{inner}{key}: {value}{end}");
+    }
+    lines
+}
+
+/// Where the last value of an entry begins.
+fn last_byte(entry: &Entry) -> usize {
+    fn last(node: &Node) -> usize {
+        match &node.value {
+            Value::Table(table) => {
+                let inner = table.entries.values().map(last_byte).max();
+                inner.unwrap_or(node.span.start)
+            }
+            Value::List(nodes) => nodes.iter().map(last).max().unwrap_or(node.span.start),
+            Value::Text(_) | Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null => {
+                node.span.end.saturating_sub(1).max(node.span.start)
+            }
+        }
+    }
+    last(&entry.node).max(entry.key.start)
+}
+
+/// The line around a byte, with its end.
+fn line_around(text: &str, at: usize) -> std::ops::Range<usize> {
+    let at = text.floor_char_boundary(at);
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = after.find('\n').map_or(text.len(), |newline| at + newline + 1);
+    start..end
+}
+
+/// Where a key without indent stands that has no value.
+fn line_with(text: &str, key: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn column(text: &str, at: usize) -> usize {
+    at.saturating_sub(line_around(text, at).start)
+}

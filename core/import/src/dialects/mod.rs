@@ -1,0 +1,79 @@
+//! Reads the files of other programs: each dialect is one module that translates its keys into ours.
+//!
+//! A dialect gives every value its native key and keeps its place and its own name. What the values
+//! mean is decided afterwards, once for all dialects, in `capstan-config`.
+
+mod caliban;
+mod avelino;
+mod avelino_auth;
+mod zeph;
+mod llxprt;
+mod claude;
+mod codex;
+mod vscode;
+mod cursor;
+mod goose;
+mod zed;
+mod opencode;
+mod bundle;
+
+use capstan_config::scrub;
+use capstan_config::source::problem::Problem;
+use capstan_config::source::reader::{FileReader, Opened};
+use capstan_config::source::syntax::Syntax;
+use capstan_config::source::{Dialect, PluginPart, SourceFile, Surroundings};
+
+use crate::translate::detect;
+use crate::translate::file::Work;
+
+/// Reads files in every dialect.
+#[derive(Clone, Copy, Debug)]
+pub struct AllDialects;
+
+/// Finds out whose words a file is written in: by what it says, where that fits several by where
+/// it usually lies, else it is taken for one of ours.
+///
+/// # Errors
+/// What keeps the text from being read at all.
+pub fn detect(path: &str, text: &str) -> Result<Dialect, Box<Problem>> {
+    let syntax = Syntax::of(path, text);
+    let document = syntax.read(path, text)?;
+    Ok(detect::of(path, syntax, &document.table))
+}
+
+// === impl AllDialects ===
+
+impl FileReader for AllDialects {
+    fn open(&self, file: &SourceFile, around: Surroundings<'_>) -> Result<Opened, Box<Problem>> {
+        let syntax = Syntax::of(&file.path, &file.text);
+        let document = syntax.read(&file.path, &file.text)?;
+        let found = || match file.plugin.as_ref().map(|plugin| plugin.part) {
+            Some(PluginPart::Bundle) => Dialect::Mcpb,
+            Some(PluginPart::Manifest | PluginPart::Servers) => Dialect::Claude,
+            None => detect::of(&file.path, syntax, &document.table),
+        };
+        let dialect = file.dialect.unwrap_or_else(found);
+        let file = SourceFile { dialect: Some(dialect), ..file.clone() };
+        let translate: fn(&mut Work<'_>) = match dialect {
+            Dialect::Native => return Ok(Opened::native(file, &document)),
+            Dialect::Caliban => caliban::read,
+            Dialect::Avelino => avelino::read,
+            Dialect::Zeph => zeph::read,
+            Dialect::Llxprt => llxprt::read,
+            Dialect::Claude => claude::read,
+            Dialect::Codex => codex::read,
+            Dialect::VsCode => vscode::read,
+            Dialect::Cursor => cursor::read,
+            Dialect::Goose => goose::read,
+            Dialect::Zed => zed::read,
+            Dialect::OpenCode => opencode::read,
+            Dialect::Mcpb => bundle::read,
+        };
+        let mut work = Work::new(&file, around, &document.table);
+        document.report_doubles(&mut work.report);
+        translate(&mut work);
+        let (tree, mut problems, mut conventions) = work.finish();
+        scrub(&file.path, &file.text, problems.iter_mut().chain(&mut conventions.gateway));
+        Ok(Opened { file, tree, problems, conventions })
+    }
+}

@@ -1,0 +1,18 @@
+//! Other programs' files: read, taken over, and changed.
+//!
+//! [`AllDialects`] reads them into trees of native keys: [`detect()`] finds the dialect, a module in
+//! `dialects` translates it with the help of `translate` and [`packages`]. [`servers`] imports servers
+//! into a native file, [`clients`] adds Capstan to a client's file, and [`registry`] reads the offers
+//! of registries.
+//!
+//! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
+
+mod translate;
+pub mod packages;
+mod dialects;
+pub mod clients;
+pub mod servers;
+pub mod registry;
+
+pub use clients::Client;
+pub use dialects::{AllDialects, detect};

@@ -1,0 +1,362 @@
+//! Servers that other programs have, taken over into a native file.
+//!
+//! [`find`] reads a client's file and says of each server whether a native file can have it;
+//! [`plan()`] compares them with each other and with what is there; [`Plan::apply`] writes.
+//!
+//! **Invariant:** an entry whose limits cannot be said in a native file is not taken over. What
+//! runs in the other program without asking is not carried along: that is for the operator to say
+//! here. Rules for all servers of a file are carried where a server's own can say them, else named
+//! in a note.
+
+mod plan;
+mod secrets;
+mod variables;
+
+use std::fmt;
+
+use serde_json::{Map, Value as Json};
+use toml_edit::{Array, InlineTable, Table as TomlTable};
+
+use crate::clients::{Client, OUR_NAME};
+use crate::dialects::AllDialects;
+use capstan_config::edit::{add_table, refusal};
+use capstan_config::mask::{mask_arguments, mask_url};
+use capstan_config::runs_capstan;
+use capstan_config::slug;
+use capstan_config::source::Dialect;
+use capstan_config::source::problem::{Problem, Severity};
+use capstan_config::source::reader::{FileReader as _, Opened};
+use capstan_config::source::syntax::Syntax;
+use capstan_config::source::tree::{Entry, Node, Table, Value};
+use capstan_config::source::{SourceFile, Surroundings};
+use variables::{Habits, NoWords};
+
+pub use plan::{Plan, Row, State, Variable, plan};
+pub use secrets::Secrets;
+
+/// A server in a client's file.
+#[derive(Debug)]
+pub struct Found {
+    /// Whose file it is.
+    pub client: Client,
+    /// The file.
+    pub file: String,
+    /// The project that the file keeps it for.
+    pub project: Option<String>,
+    /// Its name there; empty when the whole file cannot be read.
+    pub display: String,
+    /// How it is reached, as it may be shown.
+    pub target: String,
+    /// What was left out.
+    pub notes: Vec<String>,
+    /// Whether the file is one that counts here as it is, so that nothing of it is written.
+    pub read_directly: bool,
+    pub(crate) content: Content,
+}
+
+/// Which servers count in a file that keeps some for single projects.
+#[derive(Clone, Copy, Debug)]
+pub enum Projects<'a> {
+    /// Those for everywhere, and those of this project.
+    Only(&'a str),
+    /// Those of all other projects too.
+    All(&'a str),
+}
+
+/// What a native file can have of a server.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Usable(Carried),
+    /// It starts Capstan.
+    Itself,
+    /// It is part of the other program.
+    Inside(String),
+    Unusable(String),
+}
+
+/// An entry as a native file has it.
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct Carried {
+    pub(crate) keys: Map<String, Json>,
+    /// Variables that stand for what the other program asks its user.
+    pub(crate) asked: Vec<String>,
+}
+
+/// An entry of a file, in native words.
+pub(crate) struct Read {
+    pub(crate) display: String,
+    pub(crate) content: Content,
+    target: String,
+    notes: Vec<String>,
+    path: String,
+}
+
+/// The order in which people read an entry; other keys follow.
+const ORDER: [&str; 7] = ["type", "command", "args", "env", "cwd", "url", "headers"];
+
+/// The servers in a client's file.
+pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Found> {
+    let file = SourceFile { dialect: Some(client.dialect()), ..file.clone() };
+    let (Projects::Only(here) | Projects::All(here)) = projects;
+    let found = |project: Option<String>, read: Read| Found {
+        client,
+        file: file.path.clone(),
+        project,
+        display: read.display,
+        target: read.target,
+        notes: read.notes,
+        read_directly: false,
+        content: read.content,
+    };
+    let mut all: Vec<Found> = match entries(&file, here) {
+        Ok(entries) => {
+            let of = |read: &Read| kept_for_project(read).then(|| here.to_owned());
+            entries.into_iter().map(|read| found(of(&read), read)).collect()
+        }
+        Err(problem) => return vec![unreadable(client, file.path, problem.to_string())],
+    };
+    if let (Projects::All(here), Client::ClaudeCode) = (projects, client) {
+        for project in other_projects(&file, here) {
+            let entries = entries(&file, &project).unwrap_or_default().into_iter();
+            let own = entries.filter(kept_for_project);
+            all.extend(own.map(|read| found(Some(project.clone()), read)));
+        }
+    }
+    all
+}
+
+/// A file that cannot be read at all.
+pub fn unreadable(client: Client, file: impl Into<String>, reason: impl Into<String>) -> Found {
+    let content = Content::Unusable(reason.into());
+    let (project, file) = (None, file.into());
+    let (display, target, notes) = Default::default();
+    Found { client, file, project, display, target, notes, read_directly: false, content }
+}
+
+/// Whether a server is one that Claude Code keeps for a single project.
+fn kept_for_project(read: &Read) -> bool {
+    read.path.starts_with("projects.")
+}
+
+fn other_projects(file: &SourceFile, here: &str) -> Vec<String> {
+    let document = Syntax::of(&file.path, &file.text).read(&file.path, &file.text);
+    let table = document.map(|document| document.table).unwrap_or_default();
+    let projects = table.table("projects").map(|projects| projects.entries.keys());
+    projects.into_iter().flatten().filter(|project| *project != here).cloned().collect()
+}
+
+/// The servers of a file, in native words.
+pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box<Problem>> {
+    let around = Surroundings { variable: &|_| None, project_dir: project };
+    let Opened { tree, problems, conventions, .. } = AllDialects.open(file, around)?;
+    let habits = Habits {
+        forms: conventions.forms,
+        missing: conventions.missing,
+        inputs: &conventions.inputs,
+    };
+    let inside = |(display, why): &(String, String)| Read {
+        display: display.clone(),
+        content: Content::Inside(why.clone()),
+        target: String::new(),
+        notes: Vec::new(),
+        path: String::new(),
+    };
+    let mut all: Vec<Read> = conventions.built_in.iter().map(inside).collect();
+    let Some(servers) = tree.table("servers") else { return Ok(all) };
+    let foreign = file.dialect != Some(Dialect::Native);
+    let verdict = default_verdict(&tree).filter(|_| foreign);
+    let beside = if foreign { beside_servers(&tree) } else { Vec::new() };
+    for (display, entry) in &servers.entries {
+        let name = slug(display);
+        let mine = problems.iter().filter(|p| p.server.is_some() && p.server == name);
+        let (errors, notes): (Vec<&Problem>, Vec<&Problem>) =
+            mine.partition(|problem| problem.severity == Severity::Error);
+        let mut notes: Vec<String> = notes.iter().map(|note| note.message.clone()).collect();
+        for allowed in
+            conventions.auto_allows.iter().filter(|allowed| Some(&allowed.server) == name.as_ref())
+        {
+            notes
+                .push(format!("`{}` is not taken over: rules here decide what asks", allowed.path));
+        }
+        notes.extend(beside.clone());
+        let carried = carry(display, entry, &habits).map(|carried| match verdict {
+            Some(verdict) => carried.ruled(verdict),
+            None => carried,
+        });
+        let target = entry.node.as_table().map(target).unwrap_or_default();
+        let content = match (carried, errors.first()) {
+            _ if is_itself(display, entry) => Content::Itself,
+            (_, Some(error)) => Content::Unusable(error.message.clone()),
+            (Err(why), None) => Content::Unusable(why),
+            (Ok(carried), None) => Content::Usable(carried),
+        };
+        let path = entry.path.clone().unwrap_or_default();
+        all.push(Read { display: display.clone(), content, target, notes, path });
+    }
+    Ok(all)
+}
+
+/// What a file asks for in all calls, where that is stricter than our own default.
+fn default_verdict(tree: &Table) -> Option<&'static str> {
+    let default = tree.table("permissions")?.get("default")?;
+    ["ask", "deny"].into_iter().find(|verdict| default.node.as_text() == Some(*verdict))
+}
+
+/// Rules of a file that speak of more than one server.
+fn beside_servers(tree: &Table) -> Vec<String> {
+    let says = |table: &str, key: &str| tree.table(table).is_some_and(|t| t.get(key).is_some());
+    let rules = ["ask", "deny", "order"].iter().any(|key| says("permissions", key));
+    let found = [
+        ("permissions", rules),
+        ("access", tree.get("access").is_some()),
+        ("tools", tree.get("tools").is_some()),
+        ("mcp.allowed_commands", says("mcp", "allowed_commands")),
+    ];
+    let found = found.into_iter().filter(|(_, is_there)| *is_there);
+    found
+        .map(|(key, _)| format!("what the file says of all servers under `{key}` stays behind"))
+        .collect()
+}
+
+/// Whether an entry leads back to us: it starts Capstan, or is the entry we put there.
+fn is_itself(display: &str, entry: &Entry) -> bool {
+    let Some(table) = entry.node.as_table() else { return false };
+    runs_capstan(table) || display == OUR_NAME && table.get("url").is_some()
+}
+
+/// The entry as a native file has it, or why it cannot.
+fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, String> {
+    let table = entry.node.as_table().ok_or("it is not a table")?;
+    let mut carried = Carried::default();
+    let written = carried.table(table, habits).map_err(|NoWords(why)| why)?;
+    let order = ORDER.into_iter().filter(|key| written.contains_key(*key)).map(str::to_owned);
+    let rest = written.keys().filter(|key| !ORDER.contains(&key.as_str())).cloned();
+    for key in order.chain(rest).collect::<Vec<String>>() {
+        carried.keys.extend(written.get(&key).cloned().map(|value| (key, value)));
+    }
+    match carried.fault(display) {
+        Some(why) => Err(why),
+        None => Ok(carried),
+    }
+}
+
+/// How a server is reached, as it may be shown.
+fn target(table: &Table) -> String {
+    let text = |key| table.get(key).and_then(|entry| entry.node.as_text());
+    if let Some(url) = text("url") {
+        return mask_url(url);
+    }
+    let args = table.get("args").and_then(|entry| entry.node.as_list()).unwrap_or_default();
+    mask_arguments(text("command").into_iter().chain(args.iter().filter_map(Node::as_text)))
+        .join(" ")
+}
+
+// === impl Carried ===
+
+impl Carried {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.keys.get(key).and_then(Json::as_str)
+    }
+
+    /// The same with a rule of its own for all its tools.
+    fn ruled(mut self, verdict: &str) -> Self {
+        let rules = self.keys.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
+        if let Json::Object(rules) = rules {
+            let list = rules.entry(verdict).or_insert_with(|| Json::Array(Vec::new()));
+            if let Json::Array(list) = list {
+                list.push(Json::String("*".to_owned()));
+            }
+        }
+        self
+    }
+
+    /// The entry as TOML.
+    pub(crate) fn toml(&self) -> TomlTable {
+        let mut table = TomlTable::new();
+        for (key, json) in &self.keys {
+            if let Some(value) = toml_value(json) {
+                table.insert(key, toml_edit::value(value));
+            }
+        }
+        table
+    }
+
+    /// Why a native file with the entry would not be understood.
+    fn fault(&self, display: &str) -> Option<String> {
+        match add_table("", display, self.toml()) {
+            Ok(text) => refusal(&text, display, self.text("url")).map(|problem| problem.message),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    fn table(&mut self, table: &Table, habits: &Habits<'_>) -> Result<Map<String, Json>, NoWords> {
+        let mut map = Map::new();
+        for (key, entry) in &table.entries {
+            let value = match (&entry.node.value, key.as_str()) {
+                (Value::Table(inner), "env" | "headers") => self.variables(inner, habits)?,
+                _ => self.json(&entry.node, habits)?,
+            };
+            map.insert(key.clone(), value);
+        }
+        Ok(map)
+    }
+
+    /// A table whose keys may have variables too.
+    fn variables(&mut self, table: &Table, habits: &Habits<'_>) -> Result<Json, NoWords> {
+        let mut map = Map::new();
+        for (key, entry) in &table.entries {
+            let key = self.rewritten(key, habits)?;
+            map.insert(key, self.json(&entry.node, habits)?);
+        }
+        Ok(Json::Object(map))
+    }
+
+    fn json(&mut self, node: &Node, habits: &Habits<'_>) -> Result<Json, NoWords> {
+        Ok(match &node.value {
+            Value::Text(text) if text.ours => Json::String(text.value.clone()),
+            Value::Text(text) => Json::String(self.rewritten(&text.value, habits)?),
+            Value::Number(text) => serde_json::from_str(text)
+                .map_err(|_| NoWords(format!("`{text}` is not a number here")))?,
+            Value::Bool(flag) => Json::Bool(*flag),
+            Value::Moment(text) => Json::String(text.clone()),
+            Value::Null => Json::Null,
+            Value::List(nodes) => {
+                let items = nodes.iter().map(|node| self.json(node, habits));
+                Json::Array(items.collect::<Result<_, _>>()?)
+            }
+            Value::Table(table) => Json::Object(self.table(table, habits)?),
+        })
+    }
+
+    fn rewritten(&mut self, text: &str, habits: &Habits<'_>) -> Result<String, NoWords> {
+        let native = habits.rewrite(text)?;
+        self.asked.extend(native.asked);
+        Ok(native.text)
+    }
+}
+
+/// What it holds may be secret.
+impl fmt::Debug for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carried").finish_non_exhaustive()
+    }
+}
+
+fn toml_value(json: &Json) -> Option<toml_edit::Value> {
+    Some(match json {
+        Json::Null => return None,
+        Json::Bool(flag) => (*flag).into(),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => number.into(),
+            (None, Some(number)) => number.into(),
+            (None, None) => return None,
+        },
+        Json::String(text) => text.into(),
+        Json::Array(items) => items.iter().filter_map(toml_value).collect::<Array>().into(),
+        Json::Object(map) => map
+            .iter()
+            .filter_map(|(key, json)| Some((key.clone(), toml_value(json)?)))
+            .collect::<InlineTable>()
+            .into(),
+    })
+}

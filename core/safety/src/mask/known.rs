@@ -1,0 +1,166 @@
+//! Keeps secrets, and what a terminal would obey, out of what is shown.
+
+use std::collections::BTreeMap;
+
+use capstan_model::Secret;
+use capstan_model::secret::{MASK, is_secret_name};
+use serde_json::Value;
+
+use crate::mask::json::mask_json;
+
+/// Shorter values are not masked: they would turn every second word into stars.
+const MIN_SECRET: usize = 4;
+
+/// Shorter values are masked only if their names tell of a secret.
+const MIN_UNNAMED: usize = 8;
+
+/// Values that are never secrets.
+const WORDS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "null", "none"];
+
+/// Knows the secrets of one server.
+#[derive(Debug, Default)]
+pub struct Masker(Vec<String>);
+
+// === impl Masker ===
+
+impl Masker {
+    /// Masks what is secret of a program with this environment.
+    pub fn beside(
+        secrets: impl IntoIterator<Item = String>,
+        environment: &BTreeMap<String, Secret<String>>,
+    ) -> Self {
+        Self::new(secrets.into_iter().filter(|value| !is_harmless(value, environment)))
+    }
+
+    /// Masks these values, but for those that are too short to be told from words.
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        let mut secrets: Vec<String> =
+            secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET).collect();
+        // Longest first, so that a secret which contains another is masked whole.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self(secrets)
+    }
+
+    /// `text` without the secrets.
+    pub fn mask(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), MASK);
+            }
+        }
+        text
+    }
+
+    /// A protocol message without the secrets, for the debug log: known values, and whatever
+    /// stands under a name such as `password`.
+    pub fn mask_message(&self, line: &[u8]) -> String {
+        match serde_json::from_slice::<Value>(line) {
+            Ok(mut message) => {
+                mask_json(&mut message);
+                self.mask_strings(&mut message);
+                // Names of members may hold secrets too.
+                visible(&self.mask(&message.to_string()))
+            }
+            Err(_) => visible(&self.mask(&String::from_utf8_lossy(line))),
+        }
+    }
+
+    /// Masks the strings themselves: in the written text quotes and backslashes are escaped.
+    fn mask_strings(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.values_mut().for_each(|v| self.mask_strings(v)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_strings(item)),
+            Value::String(text) => *text = self.mask(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Whether a value is no secret although the server was given it: `DEBUG=true` must not turn
+/// every `true` into stars.
+fn is_harmless(value: &str, environment: &BTreeMap<String, Secret<String>>) -> bool {
+    if WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) {
+        return true;
+    }
+    let names = || environment.iter().filter(|(_, of)| of.reveal() == value).map(|(name, _)| name);
+    // What stands under no name came from elsewhere, and nothing speaks for it.
+    let named_harmless = names().next().is_some() && !names().any(|name| is_secret_name(name));
+    named_harmless && (value.len() < MIN_UNNAMED || value.parse::<f64>().is_ok())
+}
+
+/// `text` with whatever a terminal would obey, or a reader not see, written out.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\t' && (c.is_control() || is_hidden(c)) {
+            visible.extend(c.escape_default());
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
+}
+
+/// Marks of direction, separators, and characters that take no room.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_masked(variables: &[(&str, &str)], value: &str) -> bool {
+        let variable =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), Secret::new((*value).to_owned()));
+        !is_harmless(value, &variables.iter().map(variable).collect())
+    }
+
+    #[test]
+    fn usual_words_numbers_and_short_settings_are_no_secrets() {
+        for value in ["true", "False", "YES", "off", "null", "3000", "12345678.5", "en_US"] {
+            assert!(!is_masked(&[("SETTING", value)], value), "{value}");
+        }
+        assert!(!is_masked(&[("API_KEY", "true")], "true"));
+    }
+
+    #[test]
+    fn what_is_long_or_has_a_telling_name_or_none_is_masked() {
+        for (name, value) in [
+            ("API_KEY", "12345678"),
+            ("DB_PASSWORD", "hunter2"),
+            ("SETTING", "production"),
+            ("SETTING", "sk-live-0123456789"),
+        ] {
+            assert!(is_masked(&[(name, value)], value), "{name}={value}");
+        }
+        assert!(is_masked(&[], "hunter2"), "an argument, perhaps");
+        let both = [("SETTING", "hunter2"), ("DB_PASSWORD", "hunter2")];
+        assert!(is_masked(&both, "hunter2"));
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_shown() {
+        let text = "a\tü \u{1b}[2J\r\u{9b}x\u{202e}y\u{7f}\n";
+        let shown = r"ü \u{1b}[2J\r\u{9b}x\u{202e}y\u{7f}\n";
+        assert_eq!(visible(text), format!("a\t{shown}"));
+    }
+
+    #[test]
+    fn known_values_and_telling_names_are_masked() {
+        let masker = Masker::new(["s3cr3t".to_owned(), "s3cr3t-long".to_owned(), "a".to_owned()]);
+        assert_eq!(masker.mask("x s3cr3t-long y s3cr3t a"), "x *** y *** a");
+        let line = br#"{"params":{"arguments":{"api_key":"zzz","n":1,"q":"s3cr3t"}}}"#;
+        let expected = r#"{"params":{"arguments":{"api_key":"***","n":1,"q":"***"}}}"#;
+        assert_eq!(masker.mask_message(line), expected);
+    }
+
+    #[test]
+    fn a_secret_is_masked_however_json_writes_it() {
+        let masker = Masker::new(["p\"ss\\wd".to_owned()]);
+        let line = br#"{"a":["p\"ss\\wd","x p\u0022ss\\wd"]}"#;
+        assert_eq!(masker.mask_message(line), r#"{"a":["***","x ***"]}"#);
+    }
+}

@@ -1,0 +1,240 @@
+//! Builds the arguments of a call from what was typed.
+//!
+//! Three forms: nothing but `-` takes a JSON object from stdin, one word that begins with `{` is
+//! the object itself, and everything else is `key=value` (typed as the tool's input schema says)
+//! or `key:=json` (taken as it is). The rest of the JSON in the first two forms stays byte for
+//! byte what was written, and numbers keep their digits in all of them.
+
+mod schema;
+pub mod slots;
+mod value;
+mod words;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error as _;
+use std::io;
+
+use capstan_wire::{BadJson, Json, compose, object};
+
+use self::schema::Schema;
+use crate::clean::one_line;
+
+/// Most bytes that are taken from stdin.
+pub const MAX_STDIN: usize = 16 * 1024 * 1024;
+
+/// Longest description in a message about a missing argument.
+const MAX_DESCRIPTION: usize = 80;
+
+/// Why what was typed makes no arguments.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// A form that is the whole of the arguments stands among others.
+    #[error("`{word}` stands for all arguments and cannot be mixed with others")]
+    Alone {
+        /// `-`, or the beginning of a JSON object.
+        word: String,
+    },
+    /// Stdin could not be read.
+    #[error("cannot read the arguments from stdin")]
+    Stdin(#[source] io::Error),
+    /// Stdin has too much.
+    #[error("the arguments on stdin have more than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// What should be JSON is not.
+    #[error("{what} is not valid JSON")]
+    NotJson {
+        /// Which piece.
+        what: String,
+        /// Where it breaks.
+        #[source]
+        cause: BadJson,
+    },
+    /// JSON, but not an object.
+    #[error("the arguments are not a JSON object but {found}")]
+    NotObject {
+        /// What was found instead.
+        found: &'static str,
+    },
+    /// A word in none of the forms.
+    #[error("`{word}` is not an argument")]
+    NotAPair {
+        /// The word.
+        word: String,
+    },
+    /// One argument was given twice.
+    #[error("`{key}` is given twice and is not a list")]
+    Twice {
+        /// Its key.
+        key: String,
+    },
+    /// The tool has no such argument.
+    #[error("there is no argument `{key}`")]
+    Unknown {
+        /// The key as typed.
+        key: String,
+        /// The key that looks most like it.
+        nearest: Option<String>,
+        /// Every key there is.
+        known: Vec<String>,
+    },
+    /// A value of the wrong type.
+    #[error("`{key}` cannot be `{value}`: expected {expected}")]
+    BadValue {
+        /// The key as typed.
+        key: String,
+        /// What was typed, or a mask.
+        value: String,
+        /// What would have been right.
+        expected: String,
+    },
+    /// Arguments that the tool demands were not given.
+    #[error("missing {}", list(missing))]
+    Missing {
+        /// Which.
+        missing: Vec<Missing>,
+    },
+}
+
+/// An argument that was not given.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its key.
+    pub key: String,
+    /// What it takes.
+    pub expected: String,
+    /// What the server says of it.
+    pub description: Option<String>,
+}
+
+// === impl ArgumentError ===
+
+impl ArgumentError {
+    /// What the reader can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotAPair { .. } => {
+                Some("write `key=value`, `key:=json` or one JSON object".to_owned())
+            }
+            Self::Unknown { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{nearest}`?"))
+            }
+            Self::Unknown { nearest: None, known, .. } => match known.as_slice() {
+                [] => Some("it takes no arguments".to_owned()),
+                known => Some(format!("there are {}", quoted(known))),
+            },
+            Self::NotJson { cause, .. } => cause.source().map(ToString::to_string),
+            Self::Alone { .. }
+            | Self::Stdin(_)
+            | Self::TooLarge { .. }
+            | Self::NotObject { .. }
+            | Self::Twice { .. }
+            | Self::BadValue { .. }
+            | Self::Missing { .. } => None,
+        }
+    }
+}
+
+/// The arguments that `words` spell, for a tool with this input `schema`.
+pub fn build(
+    words: &[String],
+    stdin: impl FnOnce() -> io::Result<String>,
+    schema: &Json,
+) -> Result<Json, ArgumentError> {
+    // A schema that cannot be read asks for nothing; the server will say what it thinks.
+    let schema = schema.read().unwrap_or_default();
+    let schema = Schema::new(&schema);
+    let arguments = match words {
+        [word] if word == "-" => from_stdin(stdin)?,
+        [word] if is_object_text(word) => whole(word.clone(), "the argument")?,
+        words => {
+            if let Some(word) = words.iter().find(|word| *word == "-" || is_object_text(word)) {
+                return Err(ArgumentError::Alone { word: one_line(word, 20) });
+            }
+            return words::build(words, schema);
+        }
+    };
+    refuse_missing(&arguments, schema, "")?;
+    Ok(arguments)
+}
+
+fn is_object_text(word: &str) -> bool {
+    word.trim_start().starts_with('{')
+}
+
+fn from_stdin(stdin: impl FnOnce() -> io::Result<String>) -> Result<Json, ArgumentError> {
+    let text = stdin().map_err(ArgumentError::Stdin)?;
+    if text.len() > MAX_STDIN {
+        return Err(ArgumentError::TooLarge { limit: MAX_STDIN });
+    }
+    whole(text, "stdin")
+}
+
+/// A JSON object, as it was written.
+fn whole(text: String, what: &str) -> Result<Json, ArgumentError> {
+    let json = parse(text, what)?;
+    match json.as_bytes().first() {
+        Some(b'{') => Ok(json),
+        first => Err(ArgumentError::NotObject { found: noun(first.copied()) }),
+    }
+}
+
+fn parse(text: String, what: &str) -> Result<Json, ArgumentError> {
+    Json::parse(text).map_err(|cause| ArgumentError::NotJson { what: what.to_owned(), cause })
+}
+
+/// The word for a JSON value that begins with this byte.
+fn noun(first: Option<u8>) -> &'static str {
+    match first {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        Some(_) | None => "a number",
+    }
+}
+
+/// Refuses an object that lacks what `schema` requires. `place` is the path of the object.
+fn refuse_missing(given: &Json, schema: Schema<'_>, place: &str) -> Result<(), ArgumentError> {
+    let missing: Vec<Missing> = schema
+        .required()
+        .into_iter()
+        .filter(|key| object::get(given, key).is_none())
+        .map(|key| {
+            let property = schema.property(key);
+            let describe = |text: &str| one_line(text, MAX_DESCRIPTION);
+            Missing {
+                key: format!("{place}{}", one_line(key, MAX_DESCRIPTION)),
+                expected: property.map_or_else(|| "any value".to_owned(), Schema::expected),
+                description: property.and_then(Schema::description).map(describe),
+            }
+        })
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(ArgumentError::Missing { missing }) }
+}
+
+fn quoted(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+fn list(missing: &[Missing]) -> String {
+    let line = |argument: &Missing| match &argument.description {
+        Some(text) if !text.is_empty() => {
+            format!("`{}` ({}: {text})", argument.key, argument.expected)
+        }
+        Some(_) | None => format!("`{}` ({})", argument.key, argument.expected),
+    };
+    missing.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
+/// An object of members in the order given.
+fn object_of(members: &[(String, Json)]) -> Json {
+    let borrowed: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    compose::object(&borrowed)
+}

@@ -1,0 +1,17 @@
+//! What people read and type, shared by every front for people.
+//!
+//! `clean` makes text from servers safe to show; `answer`, `table` and `diagnose` lay out answers,
+//! lists and configuration errors; `confirm`, `form` and `panel` ask questions; `arguments` reads
+//! arguments from words; `screen` measures the terminal.
+//!
+//! **Invariant:** text from a server passes through `clean` before a person sees it.
+
+pub mod clean;
+pub mod screen;
+pub mod table;
+pub mod answer;
+pub mod diagnose;
+pub mod panel;
+pub mod form;
+pub mod confirm;
+pub mod arguments;
