@@ -46,8 +46,7 @@ impl Authenticator for Tokens {
 
 impl PublicEndpoint for Echo {
     fn serve(&self, request: HttpRequest) -> BoxFuture<'_, Response<Body>> {
-        let segment = request.segment.unwrap_or_default();
-        ready(Response::new(Body::from(Bytes::from(segment)))).boxed()
+        ready(Response::new(Body::from(Bytes::from(request.segment)))).boxed()
     }
 }
 

@@ -91,13 +91,15 @@ impl McpEndpoints {
         &self.argument_headers
     }
 
-    /// The servers that a request's path shows, or the answer when its caller may see none.
-    fn view(&self, request: &HttpRequest, caller: &Caller) -> Result<View, Response<Body>> {
-        let Some(name) = &request.segment else { return Ok(View::All) };
-        match name.parse() {
+    /// The servers that a request's path shows, or why its caller sees none.
+    fn view(&self, request: &HttpRequest, caller: &Caller) -> Result<View, &'static str> {
+        if request.segment.is_empty() {
+            return Ok(View::All);
+        }
+        match request.segment.parse() {
             Ok(server) if self.gateway.shows(&server, caller) => Ok(View::One(server)),
-            Ok(_) => Err(body::refusal(StatusCode::NOT_FOUND, "there is no such server")),
-            Err(_) => Err(body::refusal(StatusCode::NOT_FOUND, NOT_FOUND)),
+            Ok(_) => Err("there is no such server"),
+            Err(_) => Err(NOT_FOUND),
         }
     }
 
@@ -242,7 +244,7 @@ impl Endpoint for Streamable {
         async move {
             let view = match mcp.view(&request, &caller) {
                 Ok(view) => view,
-                Err(refusal) => return refusal,
+                Err(words) => return body::refusal(StatusCode::NOT_FOUND, words),
             };
             let HttpRequest { head, body, state, .. } = request;
             if mcp.is_late_stream(&head) {
@@ -269,7 +271,7 @@ impl Endpoint for LegacyStream {
     fn serve(&self, request: HttpRequest, caller: Arc<Caller>) -> BoxFuture<'_, Response<Body>> {
         let mcp = &*self.0;
         let response = match mcp.view(&request, &caller) {
-            Err(refusal) => refusal,
+            Err(words) => body::refusal(StatusCode::NOT_FOUND, words),
             Ok(_) if mcp.is_late_stream(&request.head) => body::stopping(None),
             Ok(view) if request.head.method == Method::GET => {
                 legacy_sse::open(mcp, &request.head, caller, view)

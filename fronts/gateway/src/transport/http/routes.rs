@@ -41,8 +41,8 @@ pub struct HttpRequest {
     pub head: Parts,
     /// The body, unread.
     pub body: Incoming,
-    /// The part of the path in the place of `{}`.
-    pub segment: Option<String>,
+    /// The part of the path in the place of `{}`; empty for a path without one.
+    pub segment: String,
     pub(crate) state: Arc<ConnectionState>,
 }
 
@@ -107,7 +107,7 @@ impl Routes {
         self
     }
 
-    fn find(&self, path: &str) -> Option<(&Mount, Option<String>)> {
+    fn find<'a>(&self, path: &'a str) -> Option<(&Mount, &'a str)> {
         self.mounts.iter().find_map(|(pattern, mount)| Some((mount, pattern.matches(path)?)))
     }
 }
@@ -147,6 +147,7 @@ impl Router {
         let Some((mount, segment)) = self.routes.find(head.uri.path()) else {
             return body::refusal(StatusCode::NOT_FOUND, self.routes.not_found);
         };
+        let segment = segment.to_owned();
         match mount {
             Mount::Public(endpoint) => {
                 endpoint.serve(HttpRequest { head, body, segment, state }).await
@@ -177,14 +178,14 @@ impl Pattern {
         }
     }
 
-    /// The segment of a path that matches, if the pattern has one; `None` for other paths.
-    fn matches(&self, path: &str) -> Option<Option<String>> {
+    /// The segment of a path that matches, empty if the pattern has none; `None` for other paths.
+    fn matches<'a>(&self, path: &'a str) -> Option<&'a str> {
         match self {
-            Self::Exact(exact) => (path == *exact).then_some(None),
+            Self::Exact(exact) => (path == *exact).then_some(""),
             Self::Segment { before, after } => {
                 let segment = path.strip_prefix(before)?.strip_suffix(after)?;
                 let is_one = !segment.is_empty() && !segment.contains('/');
-                is_one.then(|| Some(segment.to_owned()))
+                is_one.then_some(segment)
             }
         }
     }
@@ -197,21 +198,20 @@ mod tests {
     #[test]
     fn a_pattern_matches_its_path_and_one_segment_only() {
         for (pattern, path, expected) in [
-            ("/mcp", "/mcp", Some(None)),
+            ("/mcp", "/mcp", Some("")),
             ("/mcp", "/mcp/", None),
             ("/mcp", "/MCP", None),
             ("/mcp", "//mcp", None),
             ("/mcp", "/", None),
-            ("/servers/{}/mcp", "/servers/files/mcp", Some(Some("files"))),
-            ("/servers/{}/mcp", "/servers/%66iles/mcp", Some(Some("%66iles"))),
+            ("/servers/{}/mcp", "/servers/files/mcp", Some("files")),
+            ("/servers/{}/mcp", "/servers/%66iles/mcp", Some("%66iles")),
             ("/servers/{}/mcp", "/servers/files/mcp/x", None),
             ("/servers/{}/mcp", "/servers/a/b/mcp", None),
             ("/servers/{}/mcp", "/servers//mcp", None),
             ("/servers/{}/mcp", "/servers/mcp", None),
             ("/servers/{}/mcp", "/servers/files/sse", None),
         ] {
-            let matched = Pattern::parse(pattern).matches(path);
-            assert_eq!(matched, expected.map(|segment| segment.map(str::to_owned)), "{path}");
+            assert_eq!(Pattern::parse(pattern).matches(path), expected, "{path}");
         }
     }
 }
