@@ -12,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 use crate::spawn::{Exit, Keeper, Launch, SpawnError, find, spawn};
-use capstan_safety::mask::{Masker, visible};
+use capstan_safety::clean::visible;
+use capstan_safety::mask::Masker;
 
 /// How long the keeper has to end the tree before it is killed itself.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::clean::clean;
+use capstan_safety::clean::clean;
 use crate::form::{Closed, Prompter};
 
 /// What stands before every line that somebody else wrote.

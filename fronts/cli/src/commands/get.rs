@@ -4,7 +4,7 @@ use capstan_app::AppError;
 use capstan_hub::Hub;
 use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Backend, Listing};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use serde_json::{Map, Value, json};
 
 use super::add::origin_word;

@@ -10,7 +10,8 @@ use capstan_model::ServerName;
 
 use super::ask::{Decision, decide, say_message};
 use super::prompt::{Closed, Prompter};
-use crate::clean::{clean, one_line};
+use capstan_safety::clean::clean;
+use crate::clean::one_line;
 use crate::panel::{self, Seen};
 
 /// Longest piece of an address that a refusal repeats.
