@@ -8,15 +8,15 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
-    is_secret_name, mask_arguments, mask_url,
 };
 use capstan_hub::catalog::Names;
-use capstan_hub::ports::{AuditLog, Backend, Changes, Clock, Listener};
-use capstan_hub::{Absent, Check, Entry, Hub, Keep, Limits};
+use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
+use capstan_hub::{Absent, Check, Entry, HubBuilder, Keep, Limits};
 use capstan_mcp::settings::{Elicitation, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
-use capstan_model::secret::MASK;
+use capstan_model::secret::{MASK, is_secret_name};
 use capstan_model::{Secret, ServerState, Trust};
+use capstan_safety::mask::{mask_arguments, mask_url};
 use capstan_safety::{command, environment};
 
 use crate::clock::SystemClock;
@@ -44,7 +44,7 @@ pub(crate) fn hub(
     loaded: &Loaded,
     approve: Approve,
     others: Others,
-) -> anyhow::Result<Hub> {
+) -> anyhow::Result<HubBuilder> {
     hub_after(world, loaded, (approve, others), None)
 }
 
@@ -54,38 +54,30 @@ pub(crate) fn hub_after(
     loaded: &Loaded,
     (approve, others): (Approve, Others),
     before: Option<&Before<'_>>,
-) -> anyhow::Result<Hub> {
+) -> anyhow::Result<HubBuilder> {
     let config = &loaded.config;
     let policy = policy::of(config)
         .map_err(|(server, error)| anyhow!(error).context(format!("server `{server}`")))?;
-    let changes = before.map_or_else(Arc::default, |before| Arc::clone(&before.hub.changes));
-    let keeper = our_own_program()?;
-    let assembly =
-        Assembly { world, config, approve, others, keeper, changes: Arc::clone(&changes) };
-    let clock: Arc<dyn Clock> =
-        before.map_or_else(SystemClock::shared, |before| Arc::clone(&before.hub.clock));
-    let servers = config.servers.values();
-    let backend = |entry: &ServerEntry| {
-        let kept = before.and_then(|before| before.backend(config, entry));
-        (entry.name.clone(), kept.unwrap_or_else(|| assembly.backend(entry)))
+    let policy = Arc::new(policy);
+    let mut hub = match before {
+        Some(before) => HubBuilder::after(before.hub),
+        None => HubBuilder::new(Arc::clone(&policy), audit(world, config)?, SystemClock::shared()),
     };
-    let backends = servers.map(backend).collect();
-    Ok(Hub {
-        backends,
-        policy: Arc::new(policy),
-        audit: match before {
-            Some(before) => Arc::clone(&before.hub.audit),
-            None => audit(world, config)?,
-        },
-        pins: Arc::new(crate::pins::of(world, config, &clock, &changes)),
-        clock,
-        limits: limits(loaded),
-        rates: crate::rates::of(config, before.map(|before| &before.hub.rates)),
-        catalog: crate::overrides::catalog(config, names(config, before)),
-        open_questions: before.map(|one| Arc::clone(&one.hub.open_questions)).unwrap_or_default(),
-        changes,
-        approvals: Arc::default(),
-    })
+    hub.policy = policy;
+    hub.pins = Arc::new(crate::pins::of(world, config, &hub.clock, &hub.changes));
+    hub.limits = limits(loaded);
+    hub.rates = Arc::new(crate::rates::of(config, before.map(|before| before.hub.rates())));
+    hub.catalog = Arc::new(crate::overrides::catalog(config, names(config, before)));
+    hub.approvals = Arc::default();
+    let (keeper, changes) = (our_own_program()?, Arc::clone(&hub.changes));
+    let assembly = Assembly { world, config, approve, others, keeper, changes };
+    for entry in config.servers.values() {
+        let is_kept = before.is_some_and(|before| before.keep(config, entry, &mut hub));
+        if !is_kept {
+            hub.add(assembly.backend(entry));
+        }
+    }
+    Ok(hub)
 }
 
 /// How the items of each server are called.
@@ -94,7 +86,7 @@ fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
         config.servers.values().filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
     let all = whole.map(|(entry, server)| (entry.name.clone(), server.naming));
     match before {
-        Some(before) => before.hub.catalog.names.then(all),
+        Some(before) => before.hub.catalog().names.then(all),
         None => Names::new(all),
     }
 }

@@ -149,7 +149,7 @@ impl Host for LocalHost {
         let mut hub = assemble::hub(&self.world, &setup.loaded, approve(selection), Others::People)
             .map_err(|error| AppError::config(format!("{error:#}")))?;
         hub.approvals = Arc::new(approvals::at_the_command_line(&self.world, &setup.loaded));
-        Ok(hub)
+        Ok(hub.build())
     }
 
     fn target(&self, scope: Option<Scope>, _: &Selection) -> Result<ConfigFile, AppError> {

@@ -30,15 +30,15 @@ pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
         for (server, list) in &gathered.lists {
             let id = |name: &String| ItemId { server: server.clone(), item: name.clone() };
             for item in list.iter().map(|item| id(&item.name)) {
-                items.extend(hub.policy.new_name(&item));
+                items.extend(hub.policy().new_name(&item));
                 items.push(item);
             }
         }
-        if hub.policy.unmatched(&items, &unknown).is_empty() {
+        if hub.policy().unmatched(&items, &unknown).is_empty() {
             return;
         }
     }
-    for rule in hub.policy.unmatched(&items, &unknown) {
+    for rule in hub.policy().unmatched(&items, &unknown) {
         tracing::warn!(%rule, "a rule matches nothing that the servers offer");
     }
 }

@@ -16,8 +16,8 @@ use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
 use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
 use capstan_gateway::{Gateway, stdio};
-use capstan_hub::Hub;
 use capstan_hub::ports::{AuditLog, BoxFuture};
+use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{Shared, join, join_all};
@@ -87,21 +87,15 @@ pub(crate) async fn serve(
         hub(world, loaded, approve(selection)).map_err(|error| invalid(&error))?;
     let telemetry = Telemetry::start(world);
     let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
-    tending.take_all(&mut hub, &loaded.config, None);
-    telemetry.follow(&mut hub);
-    let gateway = Gateway::watched(Arc::new(hub), telemetry.tracer())
+    tending.supervise(&mut hub, &loaded.config);
+    hub.tracer = telemetry.tracer();
+    let gateway = Gateway::watched(Arc::new(hub.build()), telemetry.tracer())
         .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
-    let live = Live::new(
-        world,
-        (setup, selection),
-        door,
-        &gateway,
-        (telemetry.tracer(), Arc::clone(&tending)),
-    );
+    let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
     let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
@@ -206,12 +200,8 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
         entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
     };
     let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
-    let answers = required.map(|name| async move {
-        match hub.backends.get(name) {
-            Some(backend) => backend.wake().await,
-            None => Ok(()),
-        }
-    });
+    let answers = required
+        .map(|name| async move { if hub.has(name) { hub.start(name).await } else { Ok(()) } });
     match join_all(answers).await.into_iter().find_map(Result::err) {
         None => Ok(()),
         Some(error) => {
@@ -224,7 +214,7 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
 }
 
 /// Makes room for the questions of many.
-pub(crate) fn widen(hub: &mut Hub) {
+pub(crate) fn widen(hub: &mut HubBuilder) {
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
 }
 
@@ -233,7 +223,7 @@ fn hub(
     world: &Arc<World>,
     loaded: &Loaded,
     approve: Approve,
-) -> anyhow::Result<(Hub, Option<Arc<Background>>)> {
+) -> anyhow::Result<(HubBuilder, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
     widen(&mut hub);
     hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
@@ -331,8 +321,8 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
     let mut failed = HashSet::new();
     loop {
         let hub = gateway.hub();
-        for (name, backend) in &hub.backends {
-            let ServerState::Failed(reason) = backend.state() else {
+        for name in hub.servers() {
+            let Some(ServerState::Failed(reason)) = hub.state(name) else {
                 failed.remove(name);
                 continue;
             };
@@ -341,7 +331,7 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
                 tracing::warn!(server = %name, ?reason, "a server cannot be used");
             }
         }
-        hub.pins.look_again().await;
+        hub.pins().look_again().await;
         drop(hub);
         sleep(WATCH).await;
     }

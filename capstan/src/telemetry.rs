@@ -3,10 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use capstan_gateway::{Gateway, Readings};
-use capstan_hub::Hub;
-use capstan_hub::ports::Backend;
 use capstan_hub::trace::Tracer;
-use capstan_telemetry::{Followed, Point, Series, Settings, Sort};
+use capstan_telemetry::{Point, Series, Settings, Sort};
 use tracing::error;
 
 use crate::world::World;
@@ -33,11 +31,6 @@ impl Telemetry {
         self.0.as_ref().map(capstan_telemetry::Telemetry::tracer)
     }
 
-    /// Watches the servers of a hub.
-    pub(crate) fn follow(&self, hub: &mut Hub) {
-        follow(self.tracer().as_ref(), hub, None);
-    }
-
     /// Sends from time to time what the gateway counts.
     pub(crate) fn count(&self, gateway: &Arc<Gateway>) {
         if let Some(telemetry) = &self.0 {
@@ -49,18 +42,6 @@ impl Telemetry {
     pub(crate) fn end(self) {
         if let Some(telemetry) = self.0 {
             telemetry.end();
-        }
-    }
-}
-
-/// Watches the servers of a hub that the one before it did not have.
-pub(crate) fn follow(tracer: Option<&Arc<dyn Tracer>>, hub: &mut Hub, before: Option<&Hub>) {
-    let Some(tracer) = tracer else { return };
-    for (name, backend) in &mut hub.backends {
-        let known = before.and_then(|before| before.backends.get(name));
-        if known.is_none_or(|known| !Arc::ptr_eq(known, backend)) {
-            let followed = Followed::new(Arc::clone(backend), Arc::clone(tracer));
-            *backend = Arc::new(followed) as Arc<dyn Backend>;
         }
     }
 }

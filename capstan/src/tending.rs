@@ -8,10 +8,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use capstan_config::{Config, Idle, IdlePolicy, Kind, Program, Remote, Server, ServerEntry, Start};
 use capstan_files::Cache;
-use capstan_hub::Hub;
+use capstan_hub::HubBuilder;
 use capstan_hub::approvals::policy_version;
-use capstan_hub::life::{Around, IdleRule, Spawn, Tender, Terms};
-use capstan_hub::ports::{Backend, Changes, Clock, Manifests};
+use capstan_hub::life::{IdleRule, Spawn, Supervision, Supervisor, SupervisorPorts, Terms};
+use capstan_hub::ports::{Changes, Clock, Manifests};
 use capstan_model::Secret;
 use capstan_model::ServerState;
 use capstan_process::once::Program as Found;
@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Looks after the servers of a gateway.
 pub(crate) struct Tending {
     world: Arc<World>,
-    tender: Arc<Tender>,
+    supervisor: Arc<Supervisor>,
     task: JoinHandle<()>,
 }
 
@@ -59,42 +59,32 @@ impl Tending {
         changes: &Arc<Changes>,
     ) -> Self {
         let spawn: Spawn = Arc::new(|task| drop(tokio::spawn(task)));
-        let tender = Tender::new(Around {
+        let supervisor = Supervisor::new(SupervisorPorts {
             clock: Arc::clone(clock),
             manifests: Arc::new(Files(Cache::new(world.cache().join(FOLDER), MAX_SIZE, MAX_FILES))),
             usage: world.database(),
             changes: Arc::clone(changes),
             spawn,
         });
-        let task = tokio::spawn(Arc::clone(&tender).tend());
-        Self { world: Arc::clone(world), tender, task }
+        let task = tokio::spawn(Arc::clone(&supervisor).run());
+        Self { world: Arc::clone(world), supervisor, task }
     }
 
-    /// Takes all servers of a hub into care, but those that it has from the one before.
-    pub(crate) fn take_all(&self, hub: &mut Hub, config: &Config, before: Option<&Hub>) {
-        for (name, backend) in &mut hub.backends {
-            let known = before.and_then(|before| before.backends.get(name));
-            let is_known = known.is_some_and(|known| Arc::ptr_eq(known, backend));
-            if let Some(entry) = config.servers.get(name).filter(|_| !is_known) {
-                *backend = self.take(entry, Arc::clone(backend));
-            }
-        }
+    /// Supervises the new servers of a hub. Those without a connection of their own are only
+    /// counted.
+    pub(crate) fn supervise(&self, hub: &mut HubBuilder, config: &Config) {
+        hub.supervise(&self.supervisor, |name, state| match config.servers.get(name) {
+            // One that is switched off, forbidden or broken is in another state for good.
+            Some(entry) if *state == ServerState::Idle => self.supervision(entry),
+            Some(_) | None => Supervision::None,
+        });
     }
 
-    /// Takes one server into care: what is to be used in its place. Those without a connection of
-    /// their own are only counted.
-    pub(crate) fn take(&self, entry: &ServerEntry, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        let Ok(server) = &entry.status else { return backend };
-        // One that is switched off, forbidden or broken is in another state for good.
-        let connects = match server.kind {
-            Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => true,
-            Kind::Cli(_) | Kind::OpenApi(_) => false,
-        };
-        if backend.state() != ServerState::Idle {
-            return backend;
-        }
-        if !connects {
-            return self.tender.count(backend);
+    fn supervision(&self, entry: &ServerEntry) -> Supervision {
+        let Ok(server) = &entry.status else { return Supervision::None };
+        match server.kind {
+            Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => {}
+            Kind::Cli(_) | Kind::OpenApi(_) => return Supervision::Counted,
         }
         let variable = |name: &str| self.world.variable(name);
         let key = key(Here { folder: self.world.here(), variable: &variable }, entry, server);
@@ -103,13 +93,13 @@ impl Tending {
             Start::OnList => capstan_hub::life::Start::OnList,
             Start::Auto | Start::Lazy => capstan_hub::life::Start::Lazy,
         };
-        self.tender.take(backend, Terms { start, idle: idle_rule(server.idle), key })
+        Supervision::Full(Terms { start, idle: idle_rule(server.idle), key })
     }
 
     /// Keeps what was counted, and looks after nobody any more.
     pub(crate) async fn end(&self) {
         self.task.abort();
-        if tokio::time::timeout(GRACE, self.tender.close()).await.is_err() {
+        if tokio::time::timeout(GRACE, self.supervisor.close()).await.is_err() {
             warn!("how servers were used could not be kept in time");
         }
     }

@@ -20,9 +20,8 @@ use std::time::Duration;
 use capstan_app::{AppError, Selection, Setup};
 use capstan_config::{Problem, SourceFile};
 use capstan_gateway::Gateway;
-use capstan_hub::Hub;
-use capstan_hub::ports::{Backend, Listing};
-use capstan_hub::trace::Tracer;
+use capstan_hub::ports::Listing;
+use capstan_hub::{Freshness, Hub};
 use capstan_mcp::Others;
 use capstan_model::ServerState;
 use futures::future::{join, join_all};
@@ -37,7 +36,6 @@ use crate::assemble;
 use crate::attach;
 use crate::host::{LocalHost, approve};
 use crate::serve;
-use crate::telemetry;
 use crate::tending::Tending;
 use crate::world::World;
 use retired::Retired;
@@ -58,7 +56,6 @@ pub(crate) struct Live {
     selection: Selection,
     face: Face,
     gateway: Arc<Gateway>,
-    tracer: Option<Arc<dyn Tracer>>,
     tending: Arc<Tending>,
     /// What it was started with.
     first: Setup,
@@ -96,7 +93,7 @@ impl Live {
         (setup, selection): (&Setup, &Selection),
         face: Face,
         gateway: &Arc<Gateway>,
-        (tracer, tending): (Option<Arc<dyn Tracer>>, Arc<Tending>),
+        tending: Arc<Tending>,
     ) -> Arc<Self> {
         let (dynamic, trouble, stale) = (IndexMap::new(), None, Vec::new());
         let held = sources::unapproved(&setup.files);
@@ -105,7 +102,6 @@ impl Live {
             selection: selection.clone(),
             face,
             gateway: Arc::clone(gateway),
-            tracer,
             tending,
             first: setup.clone(),
             now: Mutex::new(Now { setup: setup.clone(), dynamic, trouble, held, stale }),
@@ -244,27 +240,24 @@ impl Live {
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         serve::widen(&mut hub);
         let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
-        hub.approvals = Arc::new(approvals.after(&old.approvals));
-        self.tending.take_all(&mut hub, &setup.loaded.config, Some(&old));
-        telemetry::follow(self.tracer.as_ref(), &mut hub, Some(&old));
-        Ok(hub)
+        hub.approvals = Arc::new(approvals.after(old.approvals()));
+        self.tending.supervise(&mut hub, &setup.loaded.config);
+        Ok(hub.build())
     }
 
     /// Lets servers that take another's place say what they have, so that it is not missed in
     /// between.
     async fn settle(&self, hub: &Hub) {
         let old = self.hub();
-        let replaced = hub.backends.iter().filter_map(|(name, backend)| {
-            let old = old.backends.get(name).filter(|old| !Arc::ptr_eq(old, backend))?;
-            Some((old, backend))
-        });
-        let asked = replaced.map(|(old, backend)| {
+        let replaced = hub.servers().filter(|name| old.has(name) && !old.shares(hub, name));
+        let asked = replaced.map(|name| {
             // One that waits for a client's list goes on waiting, unless there was one already.
-            let ran = matches!(old.state(), ServerState::Connected | ServerState::Degraded(_));
-            let list = if ran { Backend::list } else { Backend::glance };
-            let list = list(&**backend, Listing::Tools);
+            let freshness = match old.state(name) {
+                Some(ServerState::Connected | ServerState::Degraded(_)) => Freshness::Known,
+                _ => Freshness::Remembered,
+            };
             // One that cannot say it is shown as it is.
-            tokio::time::timeout(SETTLE, list)
+            tokio::time::timeout(SETTLE, hub.list(name, Listing::Tools, freshness))
         });
         drop(join_all(asked).await);
     }

@@ -23,7 +23,7 @@ pub(crate) struct Door(pub(crate) Arc<Live>);
 
 impl Steered for Door {
     fn approvals(&self) -> Arc<Approvals> {
-        Arc::clone(&self.0.hub().approvals)
+        Arc::clone(self.0.hub().approvals())
     }
 
     fn digest(&self) -> String {

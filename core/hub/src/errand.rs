@@ -34,7 +34,7 @@ impl Hub {
     }
 
     fn backend(&self, server: &ServerName) -> Result<&Arc<dyn Backend>, CallError> {
-        self.backends.get(server).ok_or_else(|| {
+        self.servers.get(server).ok_or_else(|| {
             let (kind, name) = (Kind::Tool, server.to_string());
             CallError::Unknown { kind, name, nearest: Vec::new() }
         })

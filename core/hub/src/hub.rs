@@ -1,4 +1,13 @@
-//! The hub: what is connected, and the one way in.
+//! The hub: the configured servers behind the one way in.
+//!
+//! Every field is private to this crate. A front gets data (names, states, lists) and screened
+//! answers; it cannot reach a server or a connection:
+//!
+//! ```compile_fail,E0616
+//! fn reach(hub: &capstan_hub::Hub) {
+//!     let _ = hub.servers.values().next();
+//! }
+//! ```
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,34 +20,28 @@ use indexmap::IndexMap;
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::elicit::OpenQuestions;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Operator};
+use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Listener, Operator};
 use crate::told::{self, Explained};
+use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Session};
 
-/// Everything a call may need on its way.
+/// The servers of one configuration, the rules for calling them, and the ports.
+///
+/// A hub is never edited. [`HubBuilder`](crate::HubBuilder) makes one.
 pub struct Hub {
-    /// The servers, in the order of the configuration.
-    pub backends: IndexMap<ServerName, Arc<dyn Backend>>,
-    /// The operator's rules.
-    pub policy: Arc<Policy>,
-    /// Where calls are written down.
-    pub audit: Arc<dyn AuditLog>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// The bounds.
-    pub limits: Limits,
-    /// How many calls there may be in some time.
-    pub rates: Rates,
-    /// What is kept of the lists that were seen.
-    pub catalog: Catalog,
-    /// Questions of servers that are open right now.
-    pub open_questions: Arc<OpenQuestions>,
-    /// Where servers say what belongs to no call.
-    pub changes: Arc<Changes>,
-    /// Who may say yes to a call that a rule asks about, and for how long.
-    pub approvals: Arc<Approvals>,
-    /// Which definitions of tools were approved.
-    pub pins: Arc<Pins>,
+    /// In the order of the configuration.
+    pub(crate) servers: IndexMap<ServerName, Arc<dyn Backend>>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) audit: Arc<dyn AuditLog>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) rates: Arc<Rates>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) open_questions: Arc<OpenQuestions>,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) pins: Arc<Pins>,
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// The bounds of a hub.
@@ -151,7 +154,7 @@ impl Hub {
     /// A server is known by its slug and by the name that the operator gave it. Slugs come first,
     /// so that no display name can take over the id of a listed tool.
     pub fn id_of(&self, name: &str) -> Option<ItemId> {
-        let by_slug = ItemId::resolve(name, self.backends.keys());
+        let by_slug = ItemId::resolve(name, self.servers.keys());
         by_slug.or_else(|| self.id_by_display(name))
     }
 
@@ -175,16 +178,61 @@ impl Hub {
     /// Whether a name that spells no item may still be that of one: where servers offer their
     /// items by bare or shortened names, only their lists can tell.
     pub fn may_be_public(&self, name: &str) -> bool {
-        self.backends.keys().any(|server| self.catalog.names.may_name(server, name))
+        self.servers.keys().any(|server| self.catalog.names.may_name(server, name))
     }
 
     /// Ends every connection, all at the same time.
     pub async fn close(&self) {
-        join_all(self.backends.values().map(|backend| backend.close())).await;
+        join_all(self.servers.values().map(|server| server.close())).await;
+    }
+
+    /// The rules.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The rates that limit calls.
+    pub fn rates(&self) -> &Rates {
+        &self.rates
+    }
+
+    /// The names, schemas and overrides of listed items.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The questions to operators about calls.
+    pub fn approvals(&self) -> &Arc<Approvals> {
+        &self.approvals
+    }
+
+    /// The approved definitions of tools.
+    pub fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// How many audit entries were lost because they could not be written.
+    pub fn lost_entries(&self) -> u64 {
+        self.audit.lost()
+    }
+
+    /// Sets who is told what servers say that belongs to no call. Only the first call counts.
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        self.changes.listen(listener);
     }
 
     fn id_by_display(&self, name: &str) -> Option<ItemId> {
-        told::id_by_display(&self.policy, name, &|slug| self.backends.contains_key(slug))
+        told::id_by_display(&self.policy, name, &|slug| self.servers.contains_key(slug))
     }
 }
 

@@ -30,9 +30,12 @@ mod errand;
 pub mod rates;
 pub mod pins;
 pub mod hub;
+mod builder;
+mod servers;
 
 pub use absent::Absent;
 pub use approvals::Approvals;
+pub use builder::HubBuilder;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
 pub use flow::{Begun, Flow, Source};
@@ -40,4 +43,5 @@ pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{Admitted, Asks, Attempt, Delivery, Flowing, Screened, Shape, Ticket};
 pub use rates::{Rate, Rates};
+pub use servers::{Freshness, Retired, Vitals};
 pub use told::{Door, Explained, Told};

@@ -183,7 +183,8 @@ async fn a_name_that_a_server_out_of_reach_was_given_stands_for_what_it_spells()
     let servers = vec![Server::new("files", ITEMS), Server::new("mail", &["files__get_a"])];
     let mut world = World::new(servers, with_roles(vec![("reader", reader)]));
     let naming = [("mail".parse().unwrap(), Naming::Bare)];
-    world.hub.catalog = Catalog { names: Names::new(naming), ..Catalog::default() };
+    let catalog = Catalog { names: Names::new(naming), ..Catalog::default() };
+    world.change(|hub| hub.catalog = Arc::new(catalog));
     let patience = Patience::UpTo(Duration::from_secs(1));
     let gathered = world.hub.gather(Listing::Tools, patience, &mut |_| ()).await;
     world.hub.name_tools(&gathered, Alphabet::Usual);
@@ -196,7 +197,7 @@ async fn a_name_that_a_server_out_of_reach_was_given_stands_for_what_it_spells()
 async fn the_schema_of_a_tool_is_not_told_to_who_may_not_use_it() {
     let reader = vec![grant("files", AccessTo::Read, None)];
     let mut world = world(with_roles(vec![("reader", reader)]));
-    world.hub.limits.check_arguments = Check::Yes;
+    world.change(|hub| hub.limits.check_arguments = Check::Yes);
     let call = Call::new(of("reader"), Target::tool("files__put_a"), Some(&json("[1]")));
     let error = world.call(&yes(), call).await.unwrap_err();
     assert!(matches!(error, CallError::Denied { .. }), "{error:?}");

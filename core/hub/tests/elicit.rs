@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{Elicitation, Notice, Operator, Reply, Want};
-use capstan_hub::{Answer, Call, Limits, Outcome};
+use capstan_hub::{Answer, Call, Outcome};
 use capstan_model::{Caller, Front, Target, Trust};
 use capstan_policy::PolicySource;
 use capstan_policy::exposure::Exposure;
@@ -182,7 +182,7 @@ async fn the_seventeenth_open_question_is_declined_unseen_and_places_are_given_b
 async fn the_places_are_those_of_the_whole_hub_and_a_caller_who_goes_away_leaves_his() {
     let (server, replies) = asking(1);
     let mut world = World::new(vec![server], policy(&[], &[], &["*"]));
-    world.hub.limits = Limits { max_questions: 1, ..Limits::default() };
+    world.change(|hub| hub.limits.max_questions = 1);
     let (silent, accepting) = (Arc::new(silent()), Arc::new(accepting()));
     let mut open = Box::pin(world.call(&silent, call()));
     assert!(open.as_mut().now_or_never().is_none());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::catalog::{Gathered, Patience, names};
-use capstan_hub::ports::{Backend, Listing};
+use capstan_hub::ports::Listing;
 use capstan_hub::{Absent, Call};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use futures::FutureExt;
@@ -178,8 +178,7 @@ async fn a_server_that_is_not_there_says_why() {
     for (state, reason) in table {
         let mut world = World::new(vec![Server::new("on", &["tool"])], policy(&[], &[], &["*"]));
         let off: ServerName = "off".parse().unwrap();
-        let absent = Arc::new(Absent::new(off.clone(), state)) as Arc<dyn Backend>;
-        world.hub.backends.insert(off.clone(), absent);
+        world.change(|hub| hub.add(Arc::new(Absent::new(off.clone(), state))));
         let gathered = world.hub.gather(Listing::Tools, UP_TO, &mut |_| {}).await;
         assert_eq!(words(gathered.lists.keys()), ["on"]);
         let told = format!("server `off` is not usable: {reason}");

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start};
 use capstan_hub::ports::{Errand, Listing, UsageRow};
-use capstan_model::{CallError, ServerState};
+use capstan_hub::{Asks, Call, Freshness};
+use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerState, Target};
 
 use care::{Care, fixed, items};
 
@@ -34,11 +35,11 @@ async fn what_is_remembered_is_listed_without_a_start_and_is_the_same_byte_by_by
         let expected: Vec<_> = if listing == Listing::Tools { listed.to_vec() } else { vec![] };
         assert_eq!(warm.list(listing).await.unwrap().to_vec(), expected);
     }
-    assert_eq!(warm.about().await.unwrap(), warm.known().unwrap());
+    assert_eq!(warm.hub.introduce(&warm.name).await.unwrap(), warm.hub.about(&warm.name).unwrap());
     assert_eq!(next.server.starts(), 0);
     assert_eq!(warm.state(), ServerState::Cached);
 
-    care.call(&warm).await.unwrap();
+    warm.call().await.unwrap();
     assert_eq!((next.server.starts(), warm.state()), (1, ServerState::Connected));
 }
 
@@ -49,14 +50,14 @@ async fn another_key_and_a_text_that_is_not_whole_are_not_remembered() {
     care.settle().await;
     let other = care.restarted();
     let missed = other.take_as("s", "other", ADAPTIVE, Start::Lazy);
-    assert_eq!((missed.state(), missed.known()), (ServerState::Idle, None));
+    assert_eq!((missed.state(), missed.hub.about(&missed.name)), (ServerState::Idle, None));
     missed.list(Listing::Tools).await.unwrap();
     assert_eq!(other.server.starts(), 1);
 
     care.manifests.0.lock().unwrap().values_mut().for_each(|text| *text.last_mut().unwrap() ^= 1);
     let bent = care.restarted();
     let missed = bent.take("s", ADAPTIVE);
-    assert_eq!((missed.state(), missed.known()), (ServerState::Idle, None));
+    assert_eq!((missed.state(), missed.hub.about(&missed.name)), (ServerState::Idle, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +69,7 @@ async fn only_a_real_change_is_told_and_the_road_sees_it_at_once() {
     let same = care.restarted();
     let warm = same.take("s", ADAPTIVE);
     let before = warm.list(Listing::Tools).await.unwrap();
-    let now = warm.current(Listing::Tools).await.unwrap();
+    let now = warm.current().await.unwrap();
     same.settle().await;
     assert!(Arc::ptr_eq(&before, &now), "the same list stays the same object");
     assert_eq!(same.told(), []);
@@ -77,7 +78,7 @@ async fn only_a_real_change_is_told_and_the_road_sees_it_at_once() {
     *changed.server.tools.lock().unwrap() = items(&["do", "undo"]);
     let warm = changed.take("s", ADAPTIVE);
     assert_eq!(warm.list(Listing::Tools).await.unwrap().len(), 1);
-    assert_eq!(warm.current(Listing::Tools).await.unwrap().len(), 2);
+    assert_eq!(warm.current().await.unwrap().len(), 2);
     changed.settle().await;
     assert_eq!(changed.told(), [Listing::Tools]);
     assert_eq!(warm.list(Listing::Tools).await.unwrap().len(), 2);
@@ -97,7 +98,8 @@ async fn a_server_is_started_with_us_on_a_list_or_on_first_use() {
         next.settle().await;
         assert_eq!(next.server.starts(), at_once, "{start:?}");
         // As it was, unless it was asked already.
-        let shown = warm.glance(Listing::Tools).await.unwrap().len();
+        let shown =
+            warm.hub.list(&warm.name, Listing::Tools, Freshness::Remembered).await.unwrap().len();
         assert_eq!(shown + at_once, 1, "{start:?}");
         next.settle().await;
         assert_eq!(next.server.starts(), at_once, "{start:?}: that was nobody's list");
@@ -114,9 +116,9 @@ async fn c28_what_was_stopped_stays_listed_and_a_call_starts_it_again_with_its_r
     let care = Care::default();
     let server = care.take("s", ADAPTIVE);
     for _ in 0..21 {
-        care.call(&server).await.unwrap();
+        server.call().await.unwrap();
     }
-    let rate = || server.pace().unwrap().calls_per_hour;
+    let rate = || server.pace().calls_per_hour;
     care.pass(4 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected, "21 calls an hour are many");
     care.pass(2 * MINUTE).await;
@@ -124,8 +126,8 @@ async fn c28_what_was_stopped_stays_listed_and_a_call_starts_it_again_with_its_r
     let kept = rate();
     assert!(kept > 20.0, "{kept}");
     assert_eq!(server.list(Listing::Tools).await.unwrap().len(), 1);
-    assert_eq!((care.server.starts(), server.pace().unwrap().stops_in), (1, None));
-    care.call(&server).await.unwrap();
+    assert_eq!((care.server.starts(), server.pace().stops_in), (1, None));
+    server.call().await.unwrap();
     assert_eq!((care.server.starts(), server.state()), (2, ServerState::Connected));
     assert!(rate() > kept);
     assert_eq!(care.told(), [], "nothing has changed");
@@ -148,7 +150,7 @@ async fn c27_how_long_a_server_is_kept_follows_how_often_it_was_called_before_we
         let server = care.take("s", ADAPTIVE);
         care.pass(Duration::from_secs(2)).await;
         server.list(Listing::Tools).await.unwrap();
-        let before = server.pace().unwrap();
+        let before = server.pace();
         assert!((before.calls_per_hour - f64::from(u32::try_from(calls).unwrap())).abs() < 0.1);
         care.pass(kept.checked_sub(Duration::from_secs(3)).unwrap()).await;
         assert_eq!(server.state(), ServerState::Connected, "{calls} an hour, before {kept:?}");
@@ -163,9 +165,9 @@ async fn c25_never_is_never_and_a_fixed_time_is_kept_to() {
     let (never, fixed) = (care.take("never", IdleRule::Never), care.other("fixed", fixed(120)));
     never.list(Listing::Tools).await.unwrap();
     fixed.list(Listing::Tools).await.unwrap();
-    let left = fixed.pace().unwrap().stops_in.unwrap();
+    let left = fixed.pace().stops_in.unwrap();
     assert!(left > MINUTE && left <= 2 * MINUTE, "{left:?}");
-    assert_eq!(never.pace().unwrap().stops_in, None);
+    assert_eq!(never.pace().stops_in, None);
     care.pass(MINUTE).await;
     assert_eq!(fixed.state(), ServerState::Connected);
     care.pass(2 * MINUTE).await;
@@ -180,11 +182,11 @@ async fn a_call_longer_than_the_idle_time_is_not_cut() {
     let server = care.take("s", fixed(1));
     *care.server.takes.lock().unwrap() = 10 * MINUTE;
     let call = tokio::spawn({
-        let (care, server) = (care.clone(), Arc::clone(&server));
-        async move { care.call(&server).await }
+        let server = server.clone();
+        async move { server.call().await }
     });
     care.pass(9 * MINUTE).await;
-    assert_eq!(server.pace().unwrap().stops_in, None);
+    assert_eq!(server.pace().stops_in, None);
     call.await.unwrap().unwrap();
     assert_eq!(care.server.starts(), 1);
     care.pass(Duration::from_secs(5)).await;
@@ -195,31 +197,36 @@ async fn a_call_longer_than_the_idle_time_is_not_cut() {
 async fn whoever_decides_about_a_call_uses_the_server_that_it_is_for() {
     let care = Care::default();
     let server = care.take("s", fixed(60));
-    care.call(&server).await.unwrap();
+    server.call().await.unwrap();
     care.pass(Duration::from_secs(50)).await;
     // Somebody may now be asked about the call, and take a while.
-    assert!(server.at_hand(Listing::Tools).is_some());
+    let caller = Caller::operator(Front::Cli);
+    server.hub.find(&caller, server.target()).await.unwrap();
     care.pass(Duration::from_secs(50)).await;
     assert_eq!(server.state(), ServerState::Connected);
     care.pass(Duration::from_secs(20)).await;
     assert_eq!(server.state(), ServerState::Idle);
-    assert!(server.at_hand(Listing::Tools).is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subscription_and_a_question_keep_a_server() {
     let care = Care::default();
     let server = care.take("s", fixed(1));
-    let uri = || "f://x".to_owned();
-    server.errand(&Errand::Subscribe(uri()), None).await.unwrap();
+    let id = ItemId { server: server.name.clone(), item: "f://x".to_owned() };
+    let target = Target::exact(Kind::Resource, id.clone());
+    let call = Call::new(Caller::operator(Front::Cli), target, None);
+    let (hub, session) = (&server.hub, server.hub.session());
+    let mut attempt = hub.begin(&call);
+    let admitted = attempt.admit(&session, call, &id, Asks::Nobody).await.unwrap();
+    hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await.unwrap();
     care.pass(5 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected);
-    server.errand(&Errand::Unsubscribe(uri()), None).await.unwrap();
+    hub.own_errand(&server.name, &Errand::Unsubscribe(id.item)).await.unwrap();
     care.pass(Duration::from_secs(5)).await;
     assert_eq!(server.state(), ServerState::Idle);
 
     *care.server.answer.lock().unwrap() = r#"{"resultType":"input_required"}"#.to_owned();
-    care.call(&server).await.unwrap();
+    server.call().await.unwrap();
     care.pass(5 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected);
     care.pass(6 * MINUTE).await;
@@ -239,8 +246,8 @@ async fn a_silent_server_that_nobody_waits_for_is_replaced_and_one_that_works_is
 
     *care.server.takes.lock().unwrap() = 2 * MINUTE;
     let call = tokio::spawn({
-        let (care, server) = (care.clone(), Arc::clone(&server));
-        async move { care.call(&server).await }
+        let server = server.clone();
+        async move { server.call().await }
     });
     care.pass(MINUTE).await;
     assert!(matches!(server.state(), ServerState::Degraded(_)), "{:?}", server.state());
@@ -258,7 +265,7 @@ async fn a_server_that_failed_is_still_listed_and_one_that_was_never_there_is_no
     next.server.broken.store(true, Ordering::Relaxed);
     let warm = next.take("s", ADAPTIVE);
     assert_eq!(warm.list(Listing::Tools).await.unwrap().len(), 1);
-    let refused = warm.current(Listing::Tools).await;
+    let refused = warm.current().await;
     assert!(matches!(refused, Err(CallError::Unreachable { .. })), "{refused:?}");
     assert_eq!(warm.list(Listing::Tools).await.unwrap().len(), 1);
     let cold = next.take_as("s", "other", ADAPTIVE, Start::Lazy);
@@ -270,13 +277,13 @@ async fn how_servers_were_used_is_kept_at_the_end_and_from_time_to_time() {
     let care = Care::default();
     let server = care.take("s", ADAPTIVE);
     care.settle().await;
-    care.call(&server).await.unwrap();
+    server.call().await.unwrap();
     let calls = || care.usage.0.lock().unwrap().iter().map(|row| row.calls).sum::<u64>();
     assert_eq!(calls(), 0);
     care.pass(6 * MINUTE).await;
     assert_eq!(calls(), 1);
-    care.call(&server).await.unwrap();
-    care.tender.close().await;
+    server.call().await.unwrap();
+    care.supervisor.close().await;
     assert_eq!(calls(), 2);
 }
 
@@ -289,12 +296,12 @@ async fn a_server_that_comes_later_is_known_by_how_it_was_used_before() {
     care.usage.0.lock().unwrap().extend((-23..0).map(row));
     let server = care.other("s", ADAPTIVE);
     care.pass(Duration::from_secs(2)).await;
-    let rate = server.pace().unwrap().calls_per_hour;
+    let rate = server.pace().calls_per_hour;
     assert!((rate - 30.0).abs() < 0.5, "{rate}");
     // Once only, however often the same name is taken.
     let again = care.other("s", ADAPTIVE);
     care.pass(Duration::from_secs(2)).await;
-    let rate = again.pace().unwrap().calls_per_hour;
+    let rate = again.pace().calls_per_hour;
     assert!((rate - 30.0).abs() < 0.5, "{rate}");
 }
 
@@ -305,7 +312,7 @@ async fn a_server_that_is_gone_is_forgotten_and_known_again_when_it_comes_back()
     let server = care.take("s", ADAPTIVE);
     care.settle().await;
     for _ in 0..21 {
-        care.call(&server).await.unwrap();
+        server.call().await.unwrap();
     }
     drop(server);
     let kept = || {
@@ -321,7 +328,7 @@ async fn a_server_that_is_gone_is_forgotten_and_known_again_when_it_comes_back()
     assert_eq!(kept(), before, "no time passes for what is not there");
     let server = care.take("s", ADAPTIVE);
     care.pass(Duration::from_secs(2)).await;
-    assert!(server.pace().unwrap().calls_per_hour > 20.0);
+    assert!(server.pace().calls_per_hour > 20.0);
     drop(stays);
 }
 
@@ -330,9 +337,9 @@ async fn a_server_without_a_connection_is_counted_and_left_alone() {
     let care = Care::default();
     let server = care.counted("s");
     for _ in 0..3 {
-        care.call(&server).await.unwrap();
+        server.call().await.unwrap();
     }
-    let pace = server.pace().unwrap();
+    let pace = server.pace();
     assert!((pace.calls_per_hour - 3.0).abs() < 1e-9 && pace.stops_in.is_none(), "{pace:?}");
     care.pass(30 * MINUTE).await;
     assert_eq!((server.state(), care.server.starts()), (ServerState::Connected, 1));
@@ -340,5 +347,5 @@ async fn a_server_without_a_connection_is_counted_and_left_alone() {
     assert_eq!(kept, 3, "also for those who come after us");
     let again = care.restarted().counted("s");
     care.pass(Duration::from_secs(2)).await;
-    assert!(again.pace().unwrap().calls_per_hour > 2.9, "{:?}", again.pace());
+    assert!(again.pace().calls_per_hour > 2.9, "{:?}", again.pace());
 }

@@ -22,7 +22,8 @@ const LONG: &str = "a_name_that_is_so_long_that_no_model_api_would_take_it_as_it
 fn world(servers: Vec<Server>, naming: &[(&str, Naming)]) -> World {
     let mut world = World::new(servers, policy(&[], &[], &["*"]));
     let naming = naming.iter().map(|(name, naming)| (name.parse().unwrap(), *naming));
-    world.hub.catalog = Catalog { names: Names::new(naming), ..Catalog::default() };
+    let catalog = Catalog { names: Names::new(naming), ..Catalog::default() };
+    world.change(|hub| hub.catalog = Arc::new(catalog));
     world
 }
 
@@ -63,7 +64,7 @@ async fn a_name_in_any_form_finds_its_tool_without_any_list_seen_before() {
     for alphabet in Alphabet::ALL {
         knowing.hub.name_tools(&gathered, alphabet);
         for tool in knowing.hub.visible_tools(&gathered, &Caller::operator(Front::Cli)) {
-            let name = knowing.hub.catalog.names.public(Kind::Tool, alphabet, &tool.id).unwrap();
+            let name = knowing.hub.catalog().names.public(Kind::Tool, alphabet, &tool.id).unwrap();
             for world in [&knowing, &world(servers(), &[])] {
                 assert_eq!(found(world, &name).await.unwrap(), tool.id.to_string(), "{name}");
             }
@@ -146,7 +147,7 @@ async fn a_server_that_is_switched_off_has_no_bare_names() {
         let servers = vec![Server::new("one", &["a"]), Server::new("two", &["a"])];
         let mut world = world(servers, &[("one", Naming::Bare), ("two", Naming::Bare)]);
         let one: ServerName = "one".parse().unwrap();
-        world.hub.backends.insert(one.clone(), Arc::new(Absent::new(one, state)));
+        world.change(|hub| hub.add(Arc::new(Absent::new(one, state))));
         assert_eq!(found(&world, "a").await.unwrap(), "two__a");
     }
 }

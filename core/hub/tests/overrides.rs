@@ -66,7 +66,8 @@ fn world(
     let overrides = Arc::new(Overrides::new([("files".parse().unwrap(), of_tools)]));
     let names = Names::new([("files".parse().unwrap(), Naming::Prefixed)]);
     let names = names.with(Arc::clone(&overrides));
-    world.hub.catalog = Catalog { names, overrides, ..Catalog::default() };
+    let catalog = Catalog { names, overrides, ..Catalog::default() };
+    world.change(|hub| hub.catalog = Arc::new(catalog));
     (world, requests)
 }
 
@@ -112,7 +113,7 @@ async fn a_tool_is_listed_as_the_operator_wants_it() {
     assert_eq!((tools[0].id.item.as_str(), tools[0].effect), ("delete_all", Effect::Write));
     world.hub.name_tools(&gathered, Alphabet::Usual);
     let id = ItemId { server: "files".parse().unwrap(), item: "delete_all".to_owned() };
-    let names = &world.hub.catalog.names;
+    let names = &world.hub.catalog().names;
     let public = names.public(Kind::Tool, Alphabet::Usual, &id);
     assert_eq!(public.as_deref(), Some("files__things"));
     assert_eq!(names.resolve(Kind::Tool, Alphabet::Usual, "files__things"), Some(id));
@@ -124,7 +125,7 @@ async fn a_call_by_any_spelling_reaches_the_tool_with_what_is_settled() {
         ["files__things", "files:things", "files.things", "mcp__files__things", "files__delete_all"]
     {
         let (mut world, requests) = world(vec![("delete_all", usual())], policy(&[], &[], &["*"]));
-        world.hub.limits.keep_arguments = Keep::Redacted;
+        world.change(|hub| hub.limits.keep_arguments = Keep::Redacted);
         call(&world, Front::Gateway, name, json!({ "query": "a" })).await.unwrap();
         let expected =
             r#"{"name":"delete_all","arguments":{"query":"a","team":"core","limit":20}}"#;
@@ -217,7 +218,7 @@ async fn what_is_asked_for_in_vain_is_told_with_the_nearest_name() {
     let gathered = gather(&world).await;
     let tools = world.hub.visible_tools(&gathered, &Caller::operator(Front::Cli));
     assert_eq!(
-        world.hub.catalog.overrides.problems(&"files".parse().unwrap()),
+        world.hub.catalog().overrides.problems(&"files".parse().unwrap()),
         [
             "`tools.delete_al`: there is no such tool; did you mean `delete_all`?",
             "`tools.get.name`: `other` is another tool; it keeps its name",

@@ -55,7 +55,7 @@ impl Scene {
     }
 
     fn set_limits(&mut self, limits: Limits) {
-        self.world.hub.limits = limits;
+        self.world.change(|hub| hub.limits = limits);
         self.world.session = self.world.hub.session();
     }
 

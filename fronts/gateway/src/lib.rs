@@ -18,8 +18,9 @@ pub mod gateway;
 pub mod transport;
 
 pub use client::{Client, Party, View};
-pub use exchange::streamed_answer::{Cut, Delivering};
-pub use exchange::{Answer, Exchange, Next, Out, Partly};
+pub use exchange::answer::{Answer, Partly};
+pub use exchange::streamed_answer::{Cut, StreamedAnswer};
+pub use exchange::{Exchange, Next, Out};
 pub use gateway::Gateway;
 pub use metrics::Readings;
 pub use protocol::revision::{self, Revision};

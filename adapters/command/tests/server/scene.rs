@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_command::{CommandServer, CommandSettings};
-use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
     Question, Reply,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, Limits};
+use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_process::once::Program;
@@ -132,19 +131,13 @@ impl Scene {
         let mut policy = PolicySource::default();
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
         policy.permissions.global.allow = vec![all];
-        let hub = Hub {
-            backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
-            policy: Arc::new(policy.compile()),
-            audit: Arc::new(Log),
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            catalog: Catalog::default(),
-            rates: capstan_hub::Rates::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-            open_questions: Arc::default(),
-            changes: Arc::default(),
-        };
+        let mut hub = HubBuilder::new(
+            Arc::new(policy.compile()),
+            Arc::new(Log),
+            Arc::new(Time(Instant::now())),
+        );
+        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
+        let hub = hub.build();
         let person = Person { seen: Mutex::default(), mark: folder.path().join("seen") };
         Self { server, person: Arc::new(person), hub, settings, folder }
     }

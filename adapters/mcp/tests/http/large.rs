@@ -9,7 +9,7 @@ use bytes::Bytes;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Wishes,
 };
-use capstan_hub::{Call, Delivery, Entry, Flowing, Outcome};
+use capstan_hub::{Call, Delivery, Entry, Flowing, HubBuilder, Outcome};
 use capstan_model::{CallError, Caller, ErrorCode, Front, Target};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -201,7 +201,11 @@ async fn an_error_is_one_however_large_it_is() {
 #[tokio::test]
 async fn an_answer_that_turns_out_too_large_breaks_off() {
     let (_peer, mut scene) = answering(|seen| in_pieces(&reply(seen, &hard(1 << 20)), 9999)).await;
-    Arc::get_mut(&mut scene.hub).unwrap().limits.max_answer = 700_000;
+    let mut hub = HubBuilder::after(&scene.hub);
+    let kept = scene.hub.servers().all(|name| hub.keep(&scene.hub, name));
+    assert!(kept);
+    hub.limits.max_answer = 700_000;
+    scene.hub = Arc::new(hub.build());
     check_breaks(&scene, ErrorCode::ServerError, "the limit is 700000").await;
 }
 

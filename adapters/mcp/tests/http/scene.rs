@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
     Question, Reply,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, Limits};
+use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, HttpSettings, Prefer, Server};
@@ -125,19 +124,13 @@ impl Scene {
     pub(crate) fn with_reply(settings: HttpSettings, reply: Reply) -> Self {
         let server = Arc::new(Server::new(settings));
         let log = Arc::new(Log(watch::Sender::default()));
-        let hub = Hub {
-            backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
-            policy: Arc::new(all_allowed()),
-            audit: Arc::clone(&log) as Arc<dyn AuditLog>,
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            rates: capstan_hub::Rates::default(),
-            catalog: Catalog::default(),
-            open_questions: Arc::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-            changes: Arc::default(),
-        };
+        let mut hub = HubBuilder::new(
+            Arc::new(all_allowed()),
+            Arc::clone(&log) as Arc<dyn AuditLog>,
+            Arc::new(Time(Instant::now())),
+        );
+        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
+        let hub = hub.build();
         let person = Arc::new(Person { reply, seen: Mutex::default() });
         Self { server, hub: Arc::new(hub), person, log }
     }

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::catalog::Catalog;
 use capstan_hub::ports::{
     Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
     Question, Reply,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, Limits};
+use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::{Pattern, PolicySource, Rule};
@@ -90,19 +89,13 @@ impl Scene {
         let mut policy = PolicySource::default();
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
         policy.permissions.global.allow = vec![all];
-        let hub = Hub {
-            backends: [(server.name().clone(), Arc::clone(&server) as Arc<dyn Backend>)].into(),
-            policy: Arc::new(policy.compile()),
-            audit: Arc::new(Log),
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            catalog: Catalog::default(),
-            rates: capstan_hub::Rates::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-            open_questions: Arc::default(),
-            changes: Arc::default(),
-        };
+        let mut hub = HubBuilder::new(
+            Arc::new(policy.compile()),
+            Arc::new(Log),
+            Arc::new(Time(Instant::now())),
+        );
+        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
+        let hub = hub.build();
         Self { server, web, hub }
     }
 

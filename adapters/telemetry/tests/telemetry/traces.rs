@@ -8,10 +8,9 @@ use capstan_hub::ports::{
     Operator, Question, Reply,
 };
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Ticket};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Ticket};
 use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
-use capstan_telemetry::Followed;
 use capstan_wire::{Json, compose};
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -66,20 +65,11 @@ fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
     policy.servers.insert(name.clone(), ServerPolicy::default());
     let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
     policy.permissions.global.allow = vec![all];
-    let followed = Followed::new(Arc::new(server), sink.tracer());
-    Hub {
-        backends: [(name, Arc::new(followed) as Arc<dyn Backend>)].into_iter().collect(),
-        policy: Arc::new(policy.compile()),
-        audit: Arc::new(Nobody),
-        clock: Arc::new(Nobody),
-        limits: Limits::default(),
-        rates: capstan_hub::Rates::default(),
-        open_questions: Arc::default(),
-        approvals: Arc::default(),
-        pins: Arc::default(),
-        changes: Arc::default(),
-        catalog: capstan_hub::catalog::Catalog::default(),
-    }
+    let policy = Arc::new(policy.compile());
+    let mut hub = HubBuilder::new(policy, Arc::new(Nobody), Arc::new(Nobody));
+    hub.tracer = Some(sink.tracer());
+    hub.add(Arc::new(server));
+    hub.build()
 }
 
 /// Calls `files__say` with a secret everywhere; the spans, and what the server was sent.

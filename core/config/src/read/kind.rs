@@ -2,17 +2,16 @@
 
 use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
+use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
 
+use super::{openapi, preset};
 use crate::fields::{Fields, Given, Words};
-use crate::mask::{mask_arguments, mask_url};
 use crate::settings::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
 use crate::url;
-
-use super::{openapi, preset};
 
 /// The kind of a server together with its target as it may be shown.
 pub(super) struct Reached {

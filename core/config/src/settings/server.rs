@@ -7,11 +7,11 @@ use capstan_model::{Naming, Secret, ServerName, Trust};
 use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
-use crate::mask::mask_url;
 use crate::settings::overrides::{self, ToolOverrides};
 use crate::settings::rule::Rules;
 use crate::source::problem::Problem;
 use crate::source::{Origin, Scope};
+use capstan_safety::mask::mask_url;
 
 pub use crate::settings::openapi::OpenApi;
 

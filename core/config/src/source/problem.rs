@@ -63,13 +63,14 @@ impl Problem {
         Self::new(Severity::Warning, message.into())
     }
 
-    /// The same with a remedy.
+    /// Adds a remedy.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same, where a value is not there yet.
+    /// Marks it as a missing value.
+    #[must_use]
     pub fn unset(self) -> Self {
         Self { is_unset: true, ..self }
     }

@@ -48,7 +48,7 @@ impl Hub {
         let id = ItemId { server: server.clone(), item: item.clone() };
         // Who may not use it learns nothing about it either.
         let permitted = self.could_permit(&id, kind, Effect::Read, caller);
-        match self.backends.get(server).filter(|_| permitted) {
+        match self.servers.get(server).filter(|_| permitted) {
             Some(backend) => backend.complete(typing).await,
             None => Err(CallError::Unknown { kind, name: id.to_string(), nearest: Vec::new() }),
         }

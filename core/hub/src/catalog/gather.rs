@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 use indexmap::IndexMap;
 
+use crate::Freshness;
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 
@@ -69,16 +70,17 @@ pub(super) async fn gather(
     arrived: &mut (dyn FnMut(&ServerName) + Send),
 ) -> Gathered {
     let mut asked: FuturesUnordered<_> = hub
-        .backends
+        .servers
         .values()
-        .map(|backend| (backend, how(backend.name())))
+        .map(|server| (server, how(server.name())))
         .filter(|(_, ask)| *ask != Ask::Nothing)
-        .map(|(backend, ask)| async move {
-            let list = match ask {
-                Ask::Glance => hub.glance(backend, listing).await,
-                Ask::List | Ask::Nothing => hub.list(backend, listing).await,
+        .map(|(server, ask)| async move {
+            let freshness = match ask {
+                Ask::Glance => Freshness::Remembered,
+                Ask::List | Ask::Nothing => Freshness::Known,
             };
-            (backend.name().clone(), list)
+            let list = hub.judged(server, listing, freshness).await;
+            (server.name().clone(), list.map(|(items, _)| items))
         })
         .collect();
     let begun = hub.clock.monotonic();
@@ -151,7 +153,7 @@ fn in_order(
     mut answers: BTreeMap<ServerName, Result<Arc<[Item]>, CallError>>,
 ) -> Gathered {
     let mut gathered = Gathered::default();
-    for name in hub.backends.keys() {
+    for name in hub.servers.keys() {
         match answers.remove(name) {
             Some(Ok(items)) => drop(gathered.lists.insert(name.clone(), items)),
             Some(Err(error)) => drop(gathered.failed.insert(name.clone(), error)),

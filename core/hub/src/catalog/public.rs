@@ -8,9 +8,9 @@ use futures::StreamExt;
 use futures::stream::FuturesOrdered;
 
 use super::naming::Alphabet;
-use crate::Standing;
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
+use crate::{Freshness, Standing};
 
 /// The item that goes by this name, with what its server says of it and how that stands to what was
 /// approved.
@@ -38,14 +38,15 @@ pub(crate) async fn find_public(
         hub.catalog.names.may_name(name, &target.name)
             && hub.policy.out_of_reach(caller, name).is_none()
     };
-    let asked = hub.backends.values().filter(may);
-    let mut answers: FuturesOrdered<_> =
-        asked.map(|backend| async move { (backend, hub.list(backend, listing).await) }).collect();
+    let asked = hub.servers.values().filter(may);
+    let mut answers: FuturesOrdered<_> = asked
+        .map(|server| async move { (server, hub.judged(server, listing, Freshness::Known).await) })
+        .collect();
     let mut lists: Vec<(&ServerName, Arc<[Item]>)> = Vec::new();
     let mut failure = None;
     while let Some((backend, answer)) = answers.next().await {
         match answer {
-            Ok(items) => lists.push((backend.name(), items)),
+            Ok((items, _)) => lists.push((backend.name(), items)),
             Err(_) if is_switched_off(&backend.state()) => continue,
             Err(error) => {
                 failure = Some(error);
@@ -70,8 +71,8 @@ async fn current(
     listing: Listing,
     (id, _): (ItemId, Json),
 ) -> Result<Option<(ItemId, Json, Standing)>, CallError> {
-    let Some(backend) = hub.backends.get(&id.server) else { return Ok(None) };
-    let (items, odd) = hub.judged(backend, listing).await?;
+    let Some(server) = hub.servers.get(&id.server) else { return Ok(None) };
+    let (items, odd) = hub.judged(server, listing, Freshness::Current).await?;
     let item = items.iter().find(|item| item.name == id.item);
     let standing = hub.standing(&id, (&items, &odd)).await;
     Ok(item.map(|item| (id, item.definition.clone(), standing)))

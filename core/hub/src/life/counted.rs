@@ -6,7 +6,7 @@ use std::sync::Arc;
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_wire::Json;
 
-use super::tender::Tender;
+use super::supervisor::Supervisor;
 use crate::Answer;
 use crate::catalog::Typing;
 use crate::pipeline::Ticket;
@@ -15,14 +15,14 @@ use crate::ports::{About, Backend, BoxFuture, Errand, Footprint, Item, Listing, 
 /// A server whose calls are counted.
 pub(super) struct Counted {
     server: Arc<dyn Backend>,
-    tender: Arc<Tender>,
+    supervisor: Arc<Supervisor>,
 }
 
 // === impl Counted ===
 
 impl Counted {
-    pub(super) fn new(server: Arc<dyn Backend>, tender: Arc<Tender>) -> Arc<Self> {
-        Arc::new(Self { server, tender })
+    pub(super) fn new(server: Arc<dyn Backend>, supervisor: Arc<Supervisor>) -> Arc<Self> {
+        Arc::new(Self { server, supervisor })
     }
 }
 
@@ -72,7 +72,7 @@ impl Backend for Counted {
     }
 
     fn pace(&self) -> Option<Pace> {
-        let calls_per_hour = self.tender.calls_per_hour(self.name());
+        let calls_per_hour = self.supervisor.calls_per_hour(self.name());
         Some(Pace { calls_per_hour, stops_in: None })
     }
 
@@ -85,7 +85,7 @@ impl Backend for Counted {
         ticket: &'a Ticket,
         operator: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.tender.called(self.name());
+        self.supervisor.called(self.name());
         self.server.run(ticket, operator)
     }
 

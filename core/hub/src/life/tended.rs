@@ -16,7 +16,7 @@ use super::holds::Holds;
 use super::idle::IdleRule;
 use super::manifest::Manifest;
 use super::memory::{Memory, News};
-use super::tender::{Tender, lock};
+use super::supervisor::{Supervisor, lock};
 use crate::catalog::Typing;
 use crate::pipeline::Ticket;
 use crate::ports::{
@@ -49,10 +49,10 @@ pub enum Start {
 }
 
 /// A server in care.
-pub struct Tended {
+pub(super) struct Tended {
     pub(super) server: Arc<dyn Backend>,
     terms: Terms,
-    pub(super) tender: Arc<Tender>,
+    pub(super) supervisor: Arc<Supervisor>,
     me: Weak<Self>,
     memory: Mutex<Memory>,
     pub(super) holds: Mutex<Holds>,
@@ -70,14 +70,18 @@ struct Need<T: Deref<Target = Tended>>(T);
 // === impl Tended ===
 
 impl Tended {
-    pub(super) fn new(server: Arc<dyn Backend>, terms: Terms, tender: Arc<Tender>) -> Arc<Self> {
-        let text = terms.key.as_ref().and_then(|key| tender.around.manifests.load(key));
+    pub(super) fn new(
+        server: Arc<dyn Backend>,
+        terms: Terms,
+        supervisor: Arc<Supervisor>,
+    ) -> Arc<Self> {
+        let text = terms.key.as_ref().and_then(|key| supervisor.ports.manifests.load(key));
         let manifest = text.and_then(Manifest::from_text);
         let memory = Mutex::new(manifest.map(Memory::of).unwrap_or_default());
         let it = Arc::new_cyclic(|me| Self {
             server,
             terms,
-            tender,
+            supervisor,
             me: Weak::clone(me),
             memory,
             holds: Mutex::default(),
@@ -92,18 +96,18 @@ impl Tended {
     }
 
     pub(super) fn timeout(&self) -> Option<Duration> {
-        self.terms.idle.timeout(self.tender.calls_per_hour(self.name()))
+        self.terms.idle.timeout(self.supervisor.calls_per_hour(self.name()))
     }
 
     fn need(&self) -> Need<&Self> {
-        lock(&self.holds).begin(self.tender.now());
+        lock(&self.holds).begin(self.supervisor.now());
         Need(self)
     }
 
     /// The same, for as long as an answer comes.
     fn need_on(&self, flow: &mut Flow) {
         let Some(tended) = self.me.upgrade() else { return };
-        lock(&self.holds).begin(self.tender.now());
+        lock(&self.holds).begin(self.supervisor.now());
         let need = Need(tended);
         flow.watched(move |_| drop(need));
     }
@@ -135,7 +139,7 @@ impl Tended {
         let manifest = memory.manifest();
         drop(memory);
         if let Some(text) = manifest.as_ref().and_then(Manifest::to_text) {
-            self.tender.around.manifests.save(key, &|to| text.write_to(to));
+            self.supervisor.ports.manifests.save(key, &|to| text.write_to(to));
         }
     }
 
@@ -152,7 +156,7 @@ impl Tended {
         for listing in Listing::ALL {
             match self.read(listing).await {
                 Ok((_, News::Changed)) => {
-                    self.tender.around.changes.list_changed(self.name(), listing);
+                    self.supervisor.ports.changes.list_changed(self.name(), listing);
                 }
                 Ok((_, News::None | News::First)) => {}
                 // The next who reaches it compares.
@@ -169,8 +173,8 @@ impl Tended {
     }
 
     pub(super) fn in_background(&self, work: impl FnOnce(Arc<Self>) -> BoxFuture<'static, ()>) {
-        if let (Some(me), false) = (self.me.upgrade(), self.tender.is_closed()) {
-            (self.tender.around.spawn)(work(me));
+        if let (Some(me), false) = (self.me.upgrade(), self.supervisor.is_closed()) {
+            (self.supervisor.ports.spawn)(work(me));
         }
     }
 }
@@ -253,7 +257,7 @@ impl Backend for Tended {
         async move {
             let (items, news) = self.read(listing).await?;
             if news == News::Changed {
-                self.tender.around.changes.list_changed(self.name(), listing);
+                self.supervisor.ports.changes.list_changed(self.name(), listing);
             }
             self.compare();
             Ok(items)
@@ -283,11 +287,11 @@ impl Backend for Tended {
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
             let _need = self.need();
-            self.tender.called(self.name());
+            self.supervisor.called(self.name());
             let mut result = self.server.run(ticket, operator).await;
             match &mut result {
                 Ok(Answer::Whole(answer)) => {
-                    lock(&self.holds).answered(answer, self.tender.now());
+                    lock(&self.holds).answered(answer, self.supervisor.now());
                     self.compare();
                 }
                 Ok(Answer::Flowing(flow)) => {
@@ -346,8 +350,8 @@ impl Backend for Tended {
     }
 
     fn pace(&self) -> Option<Pace> {
-        let calls_per_hour = self.tender.calls_per_hour(self.name());
-        let idle = lock(&self.holds).idle(self.tender.now());
+        let calls_per_hour = self.supervisor.calls_per_hour(self.name());
+        let idle = lock(&self.holds).idle(self.supervisor.now());
         let stops_in = match (idle, self.timeout()) {
             (Some(idle), Some(timeout)) if is_connected(&self.server.state()) => {
                 Some(timeout.saturating_sub(idle))
@@ -374,7 +378,7 @@ impl Backend for Tended {
 
 impl<T: Deref<Target = Tended>> Drop for Need<T> {
     fn drop(&mut self) {
-        lock(&self.0.holds).end(self.0.tender.now());
+        lock(&self.0.holds).end(self.0.supervisor.now());
         *lock(&self.0.silent) = None;
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use tracing::{info, warn};
 
+use super::supervisor::lock;
 use super::tended::{Tended, is_connected};
-use super::tender::lock;
 use crate::ports::Backend;
 
 /// For how long a server may be silent before it is asked whether it is still there.
@@ -22,7 +22,7 @@ impl Tended {
             *lock(&self.silent) = None;
             return;
         }
-        let now = self.tender.now();
+        let now = self.supervisor.now();
         let timeout = self.timeout();
         let mut holds = lock(&self.holds);
         if let (Some(idle), Some(timeout)) = (holds.idle(now), timeout)
@@ -54,7 +54,7 @@ impl Tended {
             return;
         };
         let mut holds = lock(&self.holds);
-        let now = self.tender.now();
+        let now = self.supervisor.now();
         // Something may have come meanwhile.
         if holds.quiet(now) < LONG_WAIT.min(SILENCE) || !is_connected(&self.server.state()) {
             return;

@@ -7,63 +7,31 @@ use capstan_model::{CallError, ItemId};
 use futures::future::{Either, select};
 
 use super::{Odd, Standing};
+use crate::Freshness;
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
 
 impl Hub {
-    /// Says what a server offers, as far as that is remembered; connects if it is not. Tools are
-    /// compared with what was approved of them before anybody decides about them.
-    pub async fn list(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<Arc<[Item]>, CallError> {
-        let listed = pin!(async {
-            let items = backend.list(listing).await?;
-            self.compare(backend, listing, &items).await;
-            Ok(items)
-        });
-        self.beside(backend, listing, listed).await
-    }
-
-    /// The same, on nobody's behalf: see [`Backend::glance`].
-    pub(crate) async fn glance(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<Arc<[Item]>, CallError> {
-        let glanced = pin!(async {
-            let items = backend.glance(listing).await?;
-            self.compare(backend, listing, &items).await;
-            Ok(items)
-        });
-        self.beside(backend, listing, glanced).await
-    }
-
-    /// Connects if need be and says what a server offers now.
-    pub async fn current(
-        &self,
-        backend: &Arc<dyn Backend>,
-        listing: Listing,
-    ) -> Result<Arc<[Item]>, CallError> {
-        self.judged(backend, listing).await.map(|(items, _)| items)
-    }
-
-    /// The same, with how its tools stand to what was approved.
+    /// What a server lists, with how its tools stand to what was approved.
     pub(crate) async fn judged(
         &self,
-        backend: &Arc<dyn Backend>,
+        server: &Arc<dyn Backend>,
         listing: Listing,
+        freshness: Freshness,
     ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
         let judged = pin!(async {
-            let items = backend.current(listing).await?;
-            let odd = self.compare(backend, listing, &items).await;
+            let items = match freshness {
+                Freshness::Remembered => server.glance(listing).await?,
+                Freshness::Known => server.list(listing).await?,
+                Freshness::Current => server.current(listing).await?,
+            };
+            let odd = self.compare(server, listing, &items).await;
             Ok((items, odd))
         });
-        self.beside(backend, listing, judged).await
+        self.beside(server, listing, judged).await
     }
 
-    /// The same, where nothing has to be waited for.
+    /// The current list, where nothing has to be waited for.
     pub(crate) fn judged_at_once(
         &self,
         backend: &Arc<dyn Backend>,

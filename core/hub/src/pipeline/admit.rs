@@ -8,7 +8,6 @@ use super::confirm::Approved;
 use super::resolve::Resolved;
 use crate::hub::Hub;
 use crate::ports::Unwritten;
-use crate::trace::TraceContext;
 use crate::{Part, Session};
 
 /// Proof that a call may be sent. Only `admit` makes one, and backends take nothing else.
@@ -55,10 +54,8 @@ impl Ticket {
         &self.params
     }
 
-    /// The same ticket, whose server is told this place in a trace.
-    #[must_use]
-    pub fn told(&self, context: &TraceContext) -> Self {
-        let Self { id, kind, effect, params } = self;
-        Self { id: id.clone(), kind: *kind, effect: *effect, params: context.put(params) }
+    /// Replaces the params, and gives back those before.
+    pub(super) fn replace_params(&mut self, params: Json) -> Json {
+        std::mem::replace(&mut self.params, params)
     }
 }

@@ -61,8 +61,8 @@ async fn walk(
     let resolved = resolve::resolve(hub, call, record).await?;
     let permitted = permit::permit(hub, resolved, record)?;
     let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;
-    let ticket = admit::admit(hub, session, approved)?;
-    let answer = send::send(hub, &ticket, operator).await?;
+    let mut ticket = admit::admit(hub, session, approved)?;
+    let answer = send::send(hub, &mut ticket, operator).await?;
     screen::screen(hub.limits.max_answer, &ticket, answer)
 }
 

@@ -11,7 +11,7 @@ use super::record::Record;
 use crate::catalog::{Fact, check_arguments, find_public};
 use crate::hub::Hub;
 use crate::ports::{Backend, Item, Listing};
-use crate::{Call, Check, Standing};
+use crate::{Call, Check, Freshness, Standing};
 
 /// How many names a typo is answered with.
 const MAX_NEAREST: usize = 3;
@@ -172,7 +172,7 @@ async fn look_for(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Found
         let Some(listing) = listing_of(call.target.kind) else {
             return Ok((id, Json::empty_object(), None, Standing::Approved));
         };
-        let (items, odd) = hub.judged(backend, listing).await?;
+        let (items, odd) = hub.judged(backend, listing, Freshness::Current).await?;
         if let Some((id, definition, fact)) = offered(hub, call.target.kind, &id, &items) {
             let standing = hub.standing(&id, (&items, &odd)).await;
             return Ok((id, definition, Some(fact), standing));
@@ -188,7 +188,7 @@ async fn look_for(hub: &Hub, call: &Call, first: Option<ItemId>) -> Result<Found
 /// are.
 fn within_reach<'a>(hub: &'a Hub, call: &Call, id: &ItemId) -> Option<&'a Arc<dyn Backend>> {
     let refused = hub.policy.out_of_reach(&call.caller, &id.server);
-    hub.backends.get(&id.server).filter(|_| refused.is_none())
+    hub.servers.get(&id.server).filter(|_| refused.is_none())
 }
 
 /// The list that an item must be on. A resource need not be listed: templates make more of them than
@@ -242,7 +242,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
         return CallError::Unknown { kind, name: typed.to_owned(), nearest };
     };
     let listing = if kind == Kind::Prompt { Listing::Prompts } else { Listing::Tools };
-    let items = match hub.backends.get(&id.server) {
+    let items = match hub.servers.get(&id.server) {
         // From memory: it was asked for just now.
         Some(backend) => backend.list(listing).await.unwrap_or_default(),
         None => Arc::default(),
@@ -269,7 +269,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
 fn with_near_server(hub: &Hub, name: &str) -> Vec<String> {
     let split = ["__", ":", "."].iter().find_map(|separator| name.split_once(separator));
     let Some((server, item)) = split else { return Vec::new() };
-    let near = nearest(server, hub.backends.keys().map(ToString::to_string));
+    let near = nearest(server, hub.servers.keys().map(ToString::to_string));
     near.into_iter().map(|near| format!("{near}{SEPARATOR}{item}")).collect()
 }
 

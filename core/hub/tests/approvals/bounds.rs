@@ -22,7 +22,7 @@ async fn so_many_questions_are_kept_and_of_more_the_oldest_is_given_up() {
     }
     let open = scene.open(MAX_OPEN).await;
     assert_eq!(open.len(), MAX_OPEN);
-    let gone = scene.world.hub.approvals.answer(&ids[0], ONCE).await;
+    let gone = scene.world.hub.approvals().answer(&ids[0], ONCE).await;
     assert!(matches!(gone, Err(AnswerError::Unknown { .. })), "{gone:?}");
     scene.answer(&ids[1], ONCE).await;
 }
@@ -62,7 +62,7 @@ async fn one_caller_of_several_cannot_fill_the_desk() {
     for number in 0..2 * MAX_OWN {
         ask(remote("mallory", number)).await.unwrap_err();
     }
-    let open = scene.world.hub.approvals.questions().await.1;
+    let open = scene.world.hub.approvals().questions().await.1;
     assert_eq!(open.len(), MAX_OWN + 1);
     assert!(open.iter().any(|question| question.caller == "ann"));
 }
@@ -83,7 +83,7 @@ async fn an_approval_that_cannot_be_stored_is_not_called_one() {
     let scene = Scene::new();
     let id = scene.refused("files__write", "{}").await;
     scene.store.broken.store(true, Ordering::Relaxed);
-    let answered = scene.world.hub.approvals.answer(&id, ONCE).await;
+    let answered = scene.world.hub.approvals().answer(&id, ONCE).await;
     assert!(matches!(answered, Err(AnswerError::Store(_))), "{answered:?}");
     scene.store.broken.store(false, Ordering::Relaxed);
     assert_eq!(scene.refused("files__write", "{}").await, id, "nothing was approved");

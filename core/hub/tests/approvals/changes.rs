@@ -18,7 +18,7 @@ async fn a_question_stays_open_as_long_as_the_policy_is_the_same() {
     // Under other rules nobody can say yes to what was asked before.
     let id = scene.refused("files__write", r#"{"a":1}"#).await;
     scene.change("2");
-    let open = scene.world.hub.approvals.questions().await.1;
+    let open = scene.world.hub.approvals().questions().await.1;
     assert!(open.iter().all(|question| question.id != id), "{open:?}");
     let again = scene.refused("files__write", r#"{"a":1}"#).await;
     assert_ne!(again, id);

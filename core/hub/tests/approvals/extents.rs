@@ -122,7 +122,7 @@ async fn a_rule_that_asks_goes_on_asking_whatever_is_answered() {
         scene.refused("files__pay", "{}").await;
         // Elsewhere: what reaches further is refused, and the question stays.
         let id = scene.refused("files__pay", "{}").await;
-        let answered = scene.world.hub.approvals.answer(&id, Answer::Yes(extent)).await;
+        let answered = scene.world.hub.approvals().answer(&id, Answer::Yes(extent)).await;
         match extent {
             Extent::Once => assert!(answered.is_ok()),
             Extent::Wider(..) => {
@@ -151,7 +151,7 @@ async fn an_answer_that_cannot_be_a_rule_is_not_taken_and_the_question_stays() {
         (saved(Width::Arguments), r#"{"list":[1]}"#),
     ] {
         let id = scene.refused("files__write", arguments).await;
-        let answered = scene.world.hub.approvals.answer(&id, Answer::Yes(extent)).await;
+        let answered = scene.world.hub.approvals().answer(&id, Answer::Yes(extent)).await;
         let refused =
             matches!(answered, Err(AnswerError::NoRule(NoRule::NotARead | NoRule::Arguments(_))));
         assert!(refused, "{extent:?} {arguments}: {answered:?}");
@@ -165,7 +165,7 @@ async fn a_rule_that_cannot_be_written_is_said_to_be_so() {
     scene.book.closed.store(true, Ordering::Relaxed);
     let saved = Extent::Wider(Width::Item, Span::Saved);
     let id = scene.refused("files__write", "{}").await;
-    let answered = scene.world.hub.approvals.answer(&id, Answer::Yes(saved)).await;
+    let answered = scene.world.hub.approvals().answer(&id, Answer::Yes(saved)).await;
     assert_eq!(
         answered.unwrap_err().to_string(),
         "the rule was not written: the file is read-only"

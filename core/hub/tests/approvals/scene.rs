@@ -65,20 +65,21 @@ impl Scene {
 
     /// A new process: nothing is remembered but what is stored.
     pub(crate) fn restart(&mut self, policy: &str, wait: Duration) {
-        self.world.hub.approvals = Arc::new(self.approvals(policy, wait));
+        let approvals = Arc::new(self.approvals(policy, wait));
+        self.world.change(|hub| hub.approvals = approvals);
         self.world.session = self.world.hub.session();
     }
 
     /// The same process with another configuration.
     pub(crate) fn change(&mut self, policy: &str) {
-        let after = self.approvals(policy, WAIT).after(&self.world.hub.approvals);
-        self.world.hub.approvals = Arc::new(after);
+        let after = self.approvals(policy, WAIT).after(self.world.hub.approvals());
+        self.world.change(|hub| hub.approvals = Arc::new(after));
     }
 
     fn approvals(&self, policy: &str, wait: Duration) -> Approvals {
         let shells = OtherShells {
             store: Arc::<Kept>::clone(&self.store),
-            clock: Arc::clone(&self.world.hub.clock),
+            clock: Arc::clone(self.world.hub.clock()),
             policy: policy.to_owned(),
             wait,
             seed: 7,
@@ -106,16 +107,16 @@ impl Scene {
     /// Waits until so many questions are open: those that are.
     pub(crate) async fn open(&self, count: usize) -> Vec<OpenQuestion> {
         loop {
-            let (revision, questions) = self.world.hub.approvals.questions().await;
+            let (revision, questions) = self.world.hub.approvals().questions().await;
             if questions.len() >= count {
                 return questions;
             }
-            self.world.hub.approvals.changed(revision).await;
+            self.world.hub.approvals().changed(revision).await;
         }
     }
 
     pub(crate) async fn answer(&self, id: &str, answer: Answer) -> Answered {
-        self.world.hub.approvals.answer(id, answer).await.unwrap().0
+        self.world.hub.approvals().answer(id, answer).await.unwrap().0
     }
 
     /// Calls, and answers from another shell while the call waits.

@@ -21,7 +21,7 @@ async fn a_call_waits_for_another_shell_and_runs_once_it_says_yes() {
     let ran = scene.call_answered("files__write", r#"{"path":"x"}"#, ONCE).await;
     ran.unwrap();
     assert_eq!(scene.grounds(), ["other_shell"]);
-    assert!(scene.world.hub.approvals.questions().await.1.is_empty());
+    assert!(scene.world.hub.approvals().questions().await.1.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ async fn a_question_is_answered_once_and_not_after_its_time() {
     let late = scene.refused("files__drop", "{}").await;
     sleep(GOOD_FOR + Duration::from_secs(1)).await;
     for id in [id.as_str(), late.as_str(), "zzzz", ""] {
-        let answered = scene.world.hub.approvals.answer(id, ONCE).await;
+        let answered = scene.world.hub.approvals().answer(id, ONCE).await;
         assert!(matches!(answered, Err(AnswerError::Unknown { .. })), "{id}: {answered:?}");
     }
 }
@@ -164,7 +164,7 @@ async fn what_the_front_answers_first_is_no_longer_asked_elsewhere() {
         let asked = call("files__write", "{}");
         let ran = scene.call_in(&scene.world.session, asked, says(approval)).await;
         assert_eq!(ran.is_ok(), runs);
-        assert!(scene.world.hub.approvals.questions().await.1.is_empty());
+        assert!(scene.world.hub.approvals().questions().await.1.is_empty());
     }
 }
 
@@ -231,7 +231,7 @@ async fn the_operator_can_see_all_of_the_arguments_and_their_digest() {
     let long = format!(r#"{{"text":"{}","path":"/x","api_key":"hunter2"}}"#, "é".repeat(5000));
     scene.refused("files__write", &long).await;
     let listed = scene.open(1).await.remove(0);
-    let full = scene.world.hub.approvals.question(&listed.id).await.unwrap();
+    let full = scene.world.hub.approvals().question(&listed.id).await.unwrap();
     let raw = full.raw.as_ref().unwrap();
     let sha256 = full.arguments.sha256.clone();
     let shown = ShownArguments::of(raw, sha256, Layout::Full, Masks::Secrets);
@@ -244,9 +244,9 @@ async fn the_operator_can_see_all_of_the_arguments_and_their_digest() {
     assert!(full.expires <= GOOD_FOR && !full.expires.is_zero());
     // What is approved and not used is known by the same digest.
     scene.answer(&listed.id, ONCE).await;
-    let approved = scene.world.hub.approvals.question(&listed.id).await.unwrap();
+    let approved = scene.world.hub.approvals().question(&listed.id).await.unwrap();
     assert_eq!(approved.stands.as_str(), "approved");
     assert_eq!(approved.arguments.sha256, full.arguments.sha256);
     assert!(approved.arguments.text.is_empty());
-    assert!(scene.world.hub.approvals.question("none").await.is_err());
+    assert!(scene.world.hub.approvals().question("none").await.is_err());
 }

@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::catalog::Catalog;
-use capstan_hub::life::{Around, IdleRule, Start, Tender, Terms};
+use capstan_hub::life::{IdleRule, Start, Supervision, Supervisor, SupervisorPorts, Terms};
 use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, Approval, AuditLog, Backend, BoxFuture, Changes, Clock, Elicitation, Errand, Item,
-    Listener, Listing, Manifests, Notice, Operator, Question, Reply, StoreError, UsageLog,
+    Listener, Listing, Manifests, Notice, Operator, Pace, Question, Reply, StoreError, UsageLog,
     UsageRow,
 };
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates};
+use capstan_hub::{Answer, Call, Entry, Freshness, Ground, Hub, HubBuilder};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::{Json, compose};
@@ -26,11 +25,18 @@ use tokio::time::Instant;
 /// One who tends, a server, and what is kept over restarts.
 #[derive(Clone)]
 pub(crate) struct Care {
-    pub(crate) tender: Arc<Tender>,
+    pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) server: Arc<Fake>,
     pub(crate) manifests: Arc<Kept>,
     pub(crate) usage: Arc<Log>,
     told: Arc<Told>,
+}
+
+/// A hub of one supervised server.
+#[derive(Clone)]
+pub(crate) struct Supervised {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) name: ServerName,
 }
 
 /// A server that does as it is told.
@@ -95,20 +101,20 @@ impl Care {
     fn with(manifests: Arc<Kept>, usage: Arc<Log>) -> Self {
         let (told, changes) = (Arc::<Told>::default(), Arc::<Changes>::default());
         changes.listen(Arc::clone(&told) as Arc<dyn Listener>);
-        let tender = Tender::new(Around {
+        let supervisor = Supervisor::new(SupervisorPorts {
             clock: Arc::new(Time(Instant::now())),
             manifests: Arc::clone(&manifests) as Arc<dyn Manifests>,
             usage: Arc::clone(&usage) as Arc<dyn UsageLog>,
             changes,
             spawn: Arc::new(|task| drop(tokio::spawn(task))),
         });
-        tokio::spawn(Arc::clone(&tender).tend());
+        tokio::spawn(Arc::clone(&supervisor).run());
         let server = Fake {
             tools: Mutex::new(items(&["do"])),
             answer: Mutex::new(r#"{"content":[]}"#.to_owned()),
             ..Fake::default()
         };
-        Self { tender, server: Arc::new(server), manifests, usage, told }
+        Self { supervisor, server: Arc::new(server), manifests, usage, told }
     }
 
     /// Everything anew, but for what is kept.
@@ -116,7 +122,7 @@ impl Care {
         Self::with(Arc::clone(&self.manifests), Arc::clone(&self.usage))
     }
 
-    pub(crate) fn take(&self, name: &str, idle: IdleRule) -> Arc<dyn Backend> {
+    pub(crate) fn take(&self, name: &str, idle: IdleRule) -> Supervised {
         self.take_as(name, "key", idle, Start::Lazy)
     }
 
@@ -126,43 +132,37 @@ impl Care {
         key: &str,
         idle: IdleRule,
         start: Start,
-    ) -> Arc<dyn Backend> {
-        let named = Named(name.parse().unwrap(), Arc::clone(&self.server));
-        self.tender.take(Arc::new(named), Terms { start, idle, key: Some(key.to_owned()) })
+    ) -> Supervised {
+        let terms = Terms { start, idle, key: Some(key.to_owned()) };
+        self.supervised(name, Arc::clone(&self.server), &|| Supervision::Full(terms.clone()))
     }
 
     /// The server, only counted.
-    pub(crate) fn counted(&self, name: &str) -> Arc<dyn Backend> {
-        self.tender.count(Arc::new(Named(name.parse().unwrap(), Arc::clone(&self.server))))
+    pub(crate) fn counted(&self, name: &str) -> Supervised {
+        self.supervised(name, Arc::clone(&self.server), &|| Supervision::Counted)
     }
 
-    /// A server of its own in the same care.
-    pub(crate) fn other(&self, name: &str, idle: IdleRule) -> Arc<dyn Backend> {
+    /// A server of its own under the same supervisor.
+    pub(crate) fn other(&self, name: &str, idle: IdleRule) -> Supervised {
         let server = Fake { tools: Mutex::new(items(&["do"])), ..Fake::default() };
-        let named = Named(name.parse().unwrap(), Arc::new(server));
-        self.tender.take(Arc::new(named), Terms { start: Start::Lazy, idle, key: None })
+        let terms = Terms { start: Start::Lazy, idle, key: None };
+        self.supervised(name, Arc::new(server), &|| Supervision::Full(terms.clone()))
     }
 
-    /// Makes a call on the road.
-    pub(crate) async fn call(&self, server: &Arc<dyn Backend>) -> Result<(), CallError> {
+    fn supervised(
+        &self,
+        name: &str,
+        server: Arc<Fake>,
+        how: &dyn Fn() -> Supervision,
+    ) -> Supervised {
         let mut policy = PolicySource::default();
         policy.permissions.global.allow = vec![Rule::new(Pattern::parse("*").unwrap(), "all")];
-        let hub = Hub {
-            backends: [(server.name().clone(), Arc::clone(server))].into_iter().collect(),
-            policy: Arc::new(policy.compile()),
-            audit: Arc::new(NoLog),
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            rates: Rates::default(),
-            catalog: Catalog::default(),
-            open_questions: Arc::default(),
-            changes: Arc::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-        };
-        let name = format!("{}__do", server.name());
-        let call = Call::new(Caller::operator(Front::Cli), Target::tool(&name), None);
-        hub.call(&hub.session(), call, Arc::new(Nobody)).await.map(drop)
+        let clock = Arc::new(Time(Instant::now()));
+        let mut hub = HubBuilder::new(Arc::new(policy.compile()), Arc::new(NoLog), clock);
+        let name: ServerName = name.parse().unwrap();
+        hub.add(Arc::new(Named(name.clone(), server)));
+        hub.supervise(&self.supervisor, |_, _| how());
+        Supervised { hub: Arc::new(hub.build()), name }
     }
 
     /// Lets what goes on in the background come to an end.
@@ -178,6 +178,36 @@ impl Care {
     /// The lists that were said to have changed.
     pub(crate) fn told(&self) -> Vec<Listing> {
         self.told.0.lock().unwrap().clone()
+    }
+}
+
+// === impl Supervised ===
+
+impl Supervised {
+    /// Makes a call on the road.
+    pub(crate) async fn call(&self) -> Result<(), CallError> {
+        let call = Call::new(Caller::operator(Front::Cli), self.target(), None);
+        self.hub.call(&self.hub.session(), call, Arc::new(Nobody)).await.map(drop)
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        Target::tool(format!("{}__do", self.name))
+    }
+
+    pub(crate) fn state(&self) -> ServerState {
+        self.hub.state(&self.name).unwrap()
+    }
+
+    pub(crate) fn pace(&self) -> Pace {
+        self.hub.vitals_of(&self.name).unwrap().pace.unwrap()
+    }
+
+    pub(crate) async fn list(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        self.hub.list(&self.name, listing, Freshness::Known).await
+    }
+
+    pub(crate) async fn current(&self) -> Result<Arc<[Item]>, CallError> {
+        self.hub.list(&self.name, Listing::Tools, Freshness::Current).await
     }
 }
 

@@ -22,7 +22,7 @@ fn rate(limit: u32, by: RateBy, tools: &[&str]) -> Rate {
 
 fn scene(server: Server, rates: Vec<Rate>) -> Scene {
     let mut scene = Scene::with_server(server);
-    scene.world.hub.rates = Rates::new(rates);
+    scene.world.change(|hub| hub.rates = Arc::new(Rates::new(rates)));
     scene
 }
 
@@ -159,7 +159,7 @@ async fn a_call_that_could_not_be_written_down_is_not_made_and_costs_no_quota() 
     scene.set_limits(Limits { quota: Some(1), ..Limits::default() });
     let log = Arc::new(Fickle::default());
     log.keeps.store(true, Ordering::Relaxed);
-    scene.world.hub.audit = Arc::clone(&log) as Arc<dyn AuditLog>;
+    scene.world.change(|hub| hub.audit = Arc::clone(&log) as Arc<dyn AuditLog>);
     let refused = scene.call("files__read").await.unwrap_err();
     assert_eq!((refused.code(), refused.retryable()), (ErrorCode::Transient, true));
     assert!(refused.to_string().contains("the call was not made: no space left"), "{refused}");
@@ -176,7 +176,7 @@ async fn an_answer_whose_entry_is_not_kept_is_withheld_and_a_failure_is_told_all
     let mut scene = Scene::with_person(Person::nobody());
     let log = Arc::new(Fickle::default());
     log.ready.store(true, Ordering::Relaxed);
-    scene.world.hub.audit = Arc::clone(&log) as Arc<dyn AuditLog>;
+    scene.world.change(|hub| hub.audit = Arc::clone(&log) as Arc<dyn AuditLog>);
     let withheld = scene.call("files__read").await.unwrap_err();
     assert_eq!((withheld.code(), withheld.retryable()), (ErrorCode::OutcomeUnknown, false));
     assert_eq!(code(&scene.call("files__drop").await), Some(ErrorCode::PolicyBlocked));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_hub::approvals::Extent;
 use capstan_hub::ports::Approval;
 use capstan_hub::replay::{Judged, Kept, NoPast, Past, Reason};
-use capstan_hub::{Entry, Ground, Keep, Limits};
+use capstan_hub::{Entry, Ground, Keep};
 use capstan_model::{Front, Kind, Verdict};
 use capstan_policy::PolicySource;
 use futures::FutureExt;
@@ -38,7 +38,7 @@ fn row(entry: &Entry) -> Map<String, Value> {
 /// What becomes of one call under `then`, as an entry.
 fn happened(then: PolicySource, keep: Keep, call: capstan_hub::Call) -> Map<String, Value> {
     let mut world = World::new(vec![Server::new("files", TOOLS)], then);
-    world.hub.limits = Limits { keep_arguments: keep, ..Limits::default() };
+    world.change(|hub| hub.limits.keep_arguments = keep);
     let person = Arc::new(says(Approval::Yes(Ground::Asked, Extent::Once)));
     drop(world.call(&person, call).now_or_never().unwrap());
     row(&world.entries().remove(0))

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::catalog::Catalog;
 use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
     Operator, Question, Reply,
 };
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, Limits, Rates, Session};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Session};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
@@ -98,22 +97,22 @@ impl World {
     /// A hub of these servers under these rules.
     pub(crate) fn new(servers: Vec<Server>, policy: PolicySource) -> Self {
         let log = Arc::new(Log::default());
-        let backend = |server| Arc::new(server) as Arc<dyn Backend>;
-        let named = |backend: Arc<dyn Backend>| (backend.name().clone(), backend);
-        let hub = Hub {
-            backends: servers.into_iter().map(backend).map(named).collect(),
-            policy: Arc::new(policy.compile()),
-            audit: Arc::clone(&log) as Arc<dyn AuditLog>,
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            rates: Rates::default(),
-            catalog: Catalog::default(),
-            open_questions: Arc::default(),
-            changes: Arc::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-        };
-        Self { session: hub.session(), hub, log }
+        let audit = Arc::clone(&log) as Arc<dyn AuditLog>;
+        let clock = Arc::new(Time(Instant::now()));
+        let hub = HubBuilder::new(Arc::new(policy.compile()), audit, clock).build();
+        let mut world = Self { session: hub.session(), hub, log };
+        world.change(|hub| servers.into_iter().for_each(|server| hub.add(Arc::new(server))));
+        world
+    }
+
+    /// Changes the hub before it is used.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut HubBuilder)) {
+        let mut next = HubBuilder::after(&self.hub);
+        for name in self.hub.servers() {
+            next.keep(&self.hub, name);
+        }
+        change(&mut next);
+        self.hub = next.build();
     }
 
     /// Makes a call with `person` at the front.

@@ -145,7 +145,7 @@ fn permission(one: &mut One<'_>, id: &str, tool: &str, entry: &Entry) -> Option<
         });
         match (key.as_str(), verdict) {
             ("default", Some("allow")) => {
-                allowed = one.auto_allow(path, &entry.node.span, &pattern)
+                allowed = one.auto_allow(path, &entry.node.span, &pattern);
             }
             ("default", Some(verdict)) => {
                 one.rule(verdict, path, Node::text(&pattern, entry.node.span.clone()));

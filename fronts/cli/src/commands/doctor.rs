@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use capstan_app::{AppError, Check, CheckStatus, Setup};
 use capstan_config::{Kind, Problem, ServerEntry, Severity};
-use capstan_hub::catalog::{Gathered, Patience};
-use capstan_hub::ports::{Backend, Item, Listing};
+use capstan_hub::catalog::{Ask, Gathered, Patience};
+use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Hub, Standing};
 use capstan_model::{CallError, ItemId, ServerName, ServerState};
 use futures::future::join_all;
@@ -47,13 +47,11 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
         .iter()
         .any(|problem| problem.severity == Severity::Error && problem.server.is_none());
     if !fatal {
-        let mut hub = context.host.hub(&setup, &context.selection)?;
-        if let Some(entry) = only {
-            hub.backends.retain(|name, _| *name == entry.name);
-        }
+        let hub = context.host.hub(&setup, &context.selection)?;
+        let only = only.map(|entry| &entry.name);
         let waiting = Waiting::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);
-        checks.extend(of_servers(&hub, &setup, limit).await);
+        checks.extend(of_servers(&hub, &setup, only, limit).await);
         drop(waiting);
         hub.close().await;
     }
@@ -71,24 +69,26 @@ fn of_problem(problem: &Problem) -> Check {
     }
 }
 
-async fn of_servers(hub: &Hub, setup: &Setup, limit: Duration) -> Vec<Check> {
-    let gathered = hub.gather(Listing::Tools, Patience::UpTo(limit), &mut |_| {}).await;
+/// Checks every server, or only this one.
+async fn of_servers(
+    hub: &Hub,
+    setup: &Setup,
+    only: Option<&ServerName>,
+    limit: Duration,
+) -> Vec<Check> {
+    let is_checked = |name: &ServerName| only.is_none_or(|only| only == name);
+    let how = |name: &ServerName| if is_checked(name) { Ask::List } else { Ask::Nothing };
+    let gathered = hub.gather_from(Listing::Tools, Patience::UpTo(limit), &how).await;
     let mut checks = of_pins(hub, &gathered);
     let gathered = &gathered;
-    let servers = hub.backends.iter().map(|(name, backend)| async move {
+    let servers = hub.servers().filter(|name| is_checked(name)).map(|name| async move {
         let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
         let remedy = Remedy { name, entry: servers.get(name), failed };
         let tools = gathered.lists.get(name).map_or(0, |items| hub.count_usable(items));
-        let answers = match backend.state() {
+        let answers = match hub.state(name) {
             // One that is known may not be there all the same.
-            ServerState::Connected | ServerState::Degraded(_) => backend.check().await,
-            ServerState::Disabled
-            | ServerState::AwaitingApproval
-            | ServerState::Cached
-            | ServerState::Connecting
-            | ServerState::NeedsLogin
-            | ServerState::Idle
-            | ServerState::Failed(_) => Ok(()),
+            Some(ServerState::Connected | ServerState::Degraded(_)) => hub.check(name).await,
+            _ => Ok(()),
         };
         match answers {
             Err(CallError::Unreachable { reason, .. }) => {
@@ -97,16 +97,17 @@ async fn of_servers(hub: &Hub, setup: &Setup, limit: Duration) -> Vec<Check> {
             Err(error) => {
                 Check::error(format!("server {name}"), error.to_string(), remedy.of_failure(&[]))
             }
-            Ok(()) => of_server(&**backend, tools, limit, &remedy),
+            Ok(()) => of_server(hub, tools, limit, &remedy),
         }
     });
     checks.splice(0..0, join_all(servers).await);
     checks
 }
 
-fn of_server(backend: &dyn Backend, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> Check {
-    let check = format!("server {}", backend.name());
-    match backend.state() {
+fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> Check {
+    let check = format!("server {}", remedy.name);
+    let stderr = || hub.stderr(remedy.name);
+    match hub.state(remedy.name).unwrap_or(ServerState::Idle) {
         ServerState::Connected => Check::ok(check, format!("connected, {tools} tools")),
         ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
         ServerState::Disabled => Check::ok(check, "switched off"),
@@ -118,11 +119,9 @@ fn of_server(backend: &dyn Backend, tools: usize, limit: Duration, remedy: &Reme
             Check::error(check, format!("no answer within {limit:?}"), remedy.of_silence())
         }
         ServerState::Degraded(reason) => {
-            Check::warning(check, reason, remedy.of_failure(&backend.stderr()))
+            Check::warning(check, reason, remedy.of_failure(&stderr()))
         }
-        ServerState::Failed(reason) => {
-            Check::error(check, reason, remedy.of_failure(&backend.stderr()))
-        }
+        ServerState::Failed(reason) => Check::error(check, reason, remedy.of_failure(&stderr())),
     }
 }
 
@@ -131,7 +130,7 @@ fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
     let mut checks = Vec::new();
     for (server, items) in &gathered.lists {
         let id = |item: &Item| ItemId { server: server.clone(), item: item.name.clone() };
-        let odd = items.iter().filter(|item| hub.pins.standing(&id(item)) != Standing::Approved);
+        let odd = items.iter().filter(|item| hub.pins().standing(&id(item)) != Standing::Approved);
         let count = odd.count();
         if count > 0 {
             let fix = format!("`capstan pins {server}` shows what changed");

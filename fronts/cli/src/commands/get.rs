@@ -1,9 +1,10 @@
 //! `capstan get`: one server in full.
 
 use capstan_app::AppError;
-use capstan_hub::Hub;
 use capstan_hub::catalog::capped_instructions;
-use capstan_hub::ports::{About, Backend, Listing};
+use capstan_hub::ports::{About, Listing};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{ServerName, ServerState};
 use capstan_safety::clean::clean;
 use serde_json::{Map, Value, json};
 
@@ -20,11 +21,11 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppEr
     let setup = context.setup()?;
     let entry = setup.server(&args.name)?;
     let hub = context.hub(&setup)?;
-    let Some(backend) = hub.backends.get(&entry.name) else {
+    if !hub.has(&entry.name) {
         return Err(AppError::not_found(format!("server `{}` is not in use", args.name)));
-    };
+    }
     let waiting = Waiting::new(&context.print, &format!("starting `{}`", entry.name));
-    let about = backend.about().await.ok();
+    let about = hub.introduce(&entry.name).await.ok();
     let mut shown = Map::new();
     let mut set = |key: &str, value: Value| {
         if !value.is_null() {
@@ -48,13 +49,14 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppEr
         }
         set("timeout", json!(humantime::format_duration(server.timeout).to_string()));
     }
-    counts(hub, &**backend, about.as_deref(), &mut set).await;
+    counts(hub, &entry.name, about.as_deref(), &mut set).await;
     drop(waiting);
-    let state = backend.state();
-    set("state", json!(state.name().as_str()));
-    set("error", json!(state.reason()));
-    if state.reason().is_some() {
-        let lines = backend.stderr();
+    let state = hub.state(&entry.name);
+    let reason = state.as_ref().and_then(ServerState::reason);
+    set("state", json!(state.as_ref().map(|state| state.name().as_str())));
+    set("error", json!(reason));
+    if reason.is_some() {
+        let lines = hub.stderr(&entry.name);
         let tail = lines.get(lines.len().saturating_sub(STDERR_SHOWN)..).unwrap_or_default();
         set("stderr", if tail.is_empty() { Value::Null } else { json!(tail) });
     }
@@ -64,7 +66,7 @@ pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppEr
 
 async fn counts(
     hub: &Hub,
-    backend: &dyn Backend,
+    server: &ServerName,
     about: Option<&About>,
     set: &mut impl FnMut(&str, Value),
 ) {
@@ -79,7 +81,7 @@ async fn counts(
         ("resources", Listing::Resources),
         ("templates", Listing::Templates),
     ] {
-        if let Ok(items) = backend.list(listing).await {
+        if let Ok(items) = hub.list(server, listing, Freshness::Known).await {
             let count = match listing {
                 Listing::Tools => hub.count_usable(&items),
                 Listing::Prompts | Listing::Resources | Listing::Templates => items.len(),

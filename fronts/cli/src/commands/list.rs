@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use capstan_app::AppError;
 use capstan_config::ServerEntry;
-use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience};
 use capstan_hub::ports::{Listing, Pace};
+use capstan_hub::{Freshness, Hub, Vitals};
 use capstan_model::{Caller, Front, ServerName, ServerState};
 use capstan_text::table::table;
 use futures::future::{join, join_all};
@@ -83,7 +83,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppE
 
 async fn gather(context: &Context, hub: &Hub, patience: Patience) -> Gathered {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
-    let total = hub.backends.len();
+    let total = hub.servers().len();
     let mut answered = 0;
     hub.gather(Listing::Tools, patience, &mut |_| {
         answered += 1;
@@ -95,12 +95,13 @@ async fn gather(context: &Context, hub: &Hub, patience: Patience) -> Gathered {
 /// How many items the servers list beside their tools. Only those that are connected are asked:
 /// one that failed would be started anew, and would seem to be connecting.
 async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
-    let connected = hub.backends.values().filter(|backend| {
-        matches!(backend.state(), ServerState::Connected | ServerState::Degraded(_))
+    let connected = hub.servers().filter(|name| {
+        matches!(hub.state(name), Some(ServerState::Connected | ServerState::Degraded(_)))
     });
-    let asked = connected.map(|backend| async move {
-        let items = tokio::time::timeout(SETTLED, backend.list(listing)).await.ok()?.ok()?;
-        Some((backend.name().clone(), items.len()))
+    let asked = connected.map(|name| async move {
+        let list = hub.list(name, listing, Freshness::Known);
+        let items = tokio::time::timeout(SETTLED, list).await.ok()?.ok()?;
+        Some((name.clone(), items.len()))
     });
     join_all(asked).await.into_iter().flatten().collect()
 }
@@ -115,10 +116,9 @@ struct Known<'a> {
 
 fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<Row> {
     let Known { tools, resources, prompts, paces } = known;
-    let backend = hub.backends.get(&entry.name)?;
-    let (state, footprint) = (backend.state(), backend.footprint());
+    let Vitals { state, pace, footprint, .. } = hub.vitals_of(&entry.name)?;
     // A gateway knows how it is right now; what is kept is behind.
-    let pace = backend.pace().or_else(|| paces.get(&entry.name).copied());
+    let pace = pace.or_else(|| paces.get(&entry.name).copied());
     let kind = entry.status.as_ref().map_or("unknown", |server| server.kind.as_str());
     let target =
         entry.status.as_ref().map_or_else(|_| String::new(), |server| server.target.clone());

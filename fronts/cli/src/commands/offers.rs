@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_app::{AppError, Setup};
 use capstan_hub::catalog::{Gathered, names};
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Attempt, Hub};
+use capstan_hub::{Attempt, Freshness, Hub};
 use capstan_model::{CallError, ItemId, Kind, ServerName};
 use capstan_text::arguments::slots::{Need, Slot, SlotError};
 use capstan_wire::{Json, compose, object};
@@ -29,7 +29,7 @@ pub(super) async fn of_all(
     wait: &WaitArgs,
 ) -> Gathered {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
-    let total = hub.backends.len();
+    let total = hub.servers().len();
     let mut answered = 0;
     hub.gather(listing, Context::patience(wait), &mut |_| {
         answered += 1;
@@ -60,12 +60,8 @@ pub(super) async fn of_server(
     listing: Listing,
     server: &ServerName,
 ) -> Result<Arc<[Item]>, CallError> {
-    let Some(backend) = hub.backends.get(server) else {
-        let reason = "it is not in use".to_owned();
-        return Err(CallError::Unreachable { server: server.clone(), reason });
-    };
     let _waiting = Waiting::new(&context.print, &format!("starting `{server}`"));
-    hub.list(backend, listing).await
+    hub.list(server, listing, Freshness::Known).await
 }
 
 /// Keeps the names for completions, as far as a shell may be given them.
@@ -93,7 +89,7 @@ pub(super) fn print_json(context: &Context, items: &[(&ServerName, &Item)]) {
 
 /// Says so when there is nothing to show because there is nobody to ask.
 pub(super) fn tell_nobody(context: &Context, hub: &Hub) {
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.print.note("no servers are configured");
         context.print.hint("`capstan add NAME COMMAND…` adds one; `--demo` shows some");
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
     };
     let mut reviews = Vec::new();
     for (server, items) in &gathered.lists {
-        let all = hub.pins.review(server, items).await.map_err(|error| broken(&error))?;
+        let all = hub.pins().review(server, items).await.map_err(|error| broken(&error))?;
         reviews.extend(all.into_iter().map(|review| (server.clone(), review)));
     }
     refuse_unknown(args, &reviews)?;
@@ -55,7 +55,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
         if args.server.is_some() {
             return Ok(Exit::Ok);
         }
-        if hub.pins.end_loss().await.map_err(|error| broken(&error))? {
+        if hub.pins().end_loss().await.map_err(|error| broken(&error))? {
             context.print.note(
                 "approvals were lost before; servers that you add from now on are approved when \
                  they are first seen",
@@ -91,7 +91,7 @@ async fn approve(
         };
         let items: &Arc<[Item]> = items;
         let chosen: Vec<&Item> = items.iter().filter(of_server).collect();
-        hub.pins.approve(server, chosen).await.map_err(|error| broken(&error))?;
+        hub.pins().approve(server, chosen).await.map_err(|error| broken(&error))?;
     }
     for (server, review) in reviews {
         let Review { tool, standing, .. } = review;

@@ -189,7 +189,7 @@ fn tell_how(context: &Context, hub: &Hub, url: &str) {
     context.print.note(&format!("\nfor the configuration of a client:\n\n{text}\n"));
     context.print.note("or, for Claude Code:\n");
     context.print.note(&format!("  claude mcp add --transport http capstan {url}\n"));
-    if let Some(server) = hub.backends.keys().next()
+    if let Some(server) = hub.servers().next()
         && let Some(base) = url.strip_suffix("/mcp")
     {
         context.print.note(&format!("one server alone is at {base}/servers/{server}/mcp"));

@@ -1,10 +1,10 @@
 //! `capstan tools`: the tools of all servers, or one of them in full.
 
 use capstan_app::{AppError, Setup};
-use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, ToolView};
 use capstan_hub::ports::Listing;
-use capstan_model::{CallError, Caller, Front, Kind, ServerName};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{CallError, Caller, Front, Kind, ServerName, ServerState};
 use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
@@ -65,7 +65,7 @@ async fn all(
     args: &ToolsArgs,
 ) -> Result<Exit, AppError> {
     let waiting = Waiting::new(&context.print, "waiting for the servers");
-    let total = hub.backends.len();
+    let total = hub.servers().len();
     let mut answered = 0;
     let gathered = hub
         .gather(Listing::Tools, Context::patience(&args.wait), &mut |_| {
@@ -79,7 +79,7 @@ async fn all(
     show(context, &tools);
     tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.say_no_servers(setup);
     } else if context.selection.demo {
         let program = context.host.program();
@@ -96,11 +96,11 @@ async fn of_server(
     name: &str,
 ) -> Result<Exit, AppError> {
     let entry = setup.server(name)?;
-    let Some(backend) = hub.backends.get(&entry.name) else {
+    if !hub.has(&entry.name) {
         return Err(AppError::not_found(format!("server `{name}` is not in use")));
-    };
+    }
     let waiting = Waiting::new(&context.print, &format!("starting `{name}`"));
-    let items = hub.list(backend, Listing::Tools).await?;
+    let items = hub.list(&entry.name, Listing::Tools, Freshness::Known).await?;
     drop(waiting);
     let mut gathered = Gathered::default();
     gathered.lists.insert(entry.name.clone(), items);
@@ -202,11 +202,7 @@ pub(super) fn tell_hidden(context: &Context, hidden: &[CallError]) {
 /// Says which servers are missing from the list, and why.
 pub(super) fn tell_missing(context: &Context, hub: &Hub, gathered: &Gathered) {
     for (server, error) in &gathered.failed {
-        let disabled = hub
-            .backends
-            .get(server)
-            .is_some_and(|backend| backend.state() == capstan_model::ServerState::Disabled);
-        if !disabled {
+        if hub.state(server) != Some(ServerState::Disabled) {
             context.print.warning(&error.to_string());
         }
     }

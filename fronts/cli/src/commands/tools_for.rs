@@ -70,7 +70,7 @@ pub(super) async fn run(
 fn offer(hub: &Hub, tool: ToolView, provider: Provider) -> Result<Offered, CallError> {
     let hidden = |reason: String| CallError::Hidden { item: tool.id.to_string(), reason };
     let schema = provider.fit(&tool.input_schema()).map_err(|unfit| hidden(unfit.to_string()))?;
-    let name = hub.catalog.names.public(Kind::Tool, provider.alphabet(), &tool.id);
+    let name = hub.catalog().names.public(Kind::Tool, provider.alphabet(), &tool.id);
     let name = name.ok_or_else(|| hidden("it has no name".to_owned()))?;
     Ok(Offered { tool, name, schema })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use capstan_hub::Session;
 
 use crate::client::Party;
-use crate::fairness::client_names::{Counted, Place};
+use crate::fairness::client_names::{ClientNetwork, NameCount};
 
 /// After so long without a request a conversation is over.
 const IDLE: Duration = Duration::from_mins(30);
@@ -30,9 +30,9 @@ enum Whose {
     /// That of clients of this name, for their quota.
     Named(Option<String>),
     /// That of clients of this name from there, for what they remember.
-    At(Option<String>, Place),
+    At(Option<String>, ClientNetwork),
     /// That of all from there who come under ever new names, for their quota.
-    Among(Place),
+    Among(ClientNetwork),
 }
 
 struct Kept {
@@ -52,13 +52,13 @@ impl Conversations {
         begin: impl FnOnce() -> Session,
     ) -> Arc<Session> {
         let subject = &party.caller.subject;
-        match (party.counted, party.caller.from.map(Place::of)) {
+        match (party.counted, party.caller.from.map(ClientNetwork::of)) {
             // Nobody knows which of them comes: they count together, and nothing is remembered.
-            (Counted::Among(place), _) => {
+            (NameCount::Among(place), _) => {
                 Arc::new(self.find(subject, Whose::Among(place), now, begin).beside())
             }
-            (Counted::Alone, None) => self.find(subject, Whose::Named(client), now, begin),
-            (Counted::Alone, Some(place)) => {
+            (NameCount::Alone, None) => self.find(subject, Whose::Named(client), now, begin),
+            (NameCount::Alone, Some(place)) => {
                 let named = self.find(subject, Whose::Named(client.clone()), now, begin);
                 self.find(subject, Whose::At(client, place), now, || named.beside())
             }
@@ -108,7 +108,7 @@ mod tests {
     fn of(
         conversations: &Conversations,
         caller: Caller,
-        (client, counted): (Option<&str>, Counted),
+        (client, counted): (Option<&str>, NameCount),
         now: u64,
     ) -> Arc<Session> {
         let party = Party { counted, ..Party::new(Arc::new(caller), None, View::All) };
@@ -121,7 +121,7 @@ mod tests {
         let conversations = Conversations::default();
         let of = |subject, client: Option<&str>, now: u64| {
             let caller = Caller::named(subject, Front::Gateway);
-            of(&conversations, caller, (client, Counted::Alone), now)
+            of(&conversations, caller, (client, NameCount::Alone), now)
         };
         let first = of("ann", Some("editor"), 0);
         assert!(Arc::ptr_eq(&first, &of("ann", Some("editor"), 10)));
@@ -143,12 +143,12 @@ mod tests {
             let caller = Caller::stranger(Some(address.parse().unwrap()));
             of(&conversations, caller, (Some(client), counted), 0)
         };
-        let first = of("editor", "10.0.0.1", Counted::Alone);
-        assert!(Arc::ptr_eq(&first, &of("editor", "10.0.0.1", Counted::Alone)));
+        let first = of("editor", "10.0.0.1", NameCount::Alone);
+        assert!(Arc::ptr_eq(&first, &of("editor", "10.0.0.1", NameCount::Alone)));
         for (client, address) in [("editor", "10.0.0.2"), ("chat", "10.0.0.1")] {
-            assert!(!Arc::ptr_eq(&first, &of(client, address, Counted::Alone)), "{client}");
+            assert!(!Arc::ptr_eq(&first, &of(client, address, NameCount::Alone)), "{client}");
         }
-        let among = Counted::Among(Place::of("10.0.0.1".parse().unwrap()));
+        let among = NameCount::Among(ClientNetwork::of("10.0.0.1".parse().unwrap()));
         let ninth = of("ninth", "10.0.0.1", among);
         for client in ["ninth", "tenth", "editor"] {
             let other = of(client, "10.0.0.1", among);

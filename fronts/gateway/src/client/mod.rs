@@ -14,7 +14,8 @@ use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::fairness::client_names::Counted;
+use crate::exchange::Task;
+use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
 use crate::protocol::revision::Revision;
@@ -40,7 +41,7 @@ pub struct Client {
     /// What its quota counts for.
     pub(crate) session: Arc<Session>,
     /// What it can do, as it wrote it.
-    pub(crate) able: Json,
+    pub(crate) capabilities: Json,
     state: Mutex<State>,
     next_ask: AtomicU64,
 }
@@ -66,7 +67,7 @@ pub struct Party {
     /// Tells it apart from others; the same for all requests of one connection.
     pub(crate) number: u64,
     /// How it is counted where it has no identity.
-    pub(crate) counted: Counted,
+    pub(crate) counted: NameCount,
 }
 
 #[derive(Default)]
@@ -102,17 +103,22 @@ impl Party {
     pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { caller, session, view, number, counted: Counted::Alone }
+        Self { caller, session, view, number, counted: NameCount::Alone }
     }
 }
 
 // === impl Client ===
 
 impl Client {
-    pub(crate) fn new(revision: Revision, able: Json, party: Party, session: Arc<Session>) -> Self {
+    pub(crate) fn new(
+        revision: Revision,
+        capabilities: Json,
+        party: Party,
+        session: Arc<Session>,
+    ) -> Self {
         let Party { caller, view, number, counted, .. } = party;
         let peer = Peer::counted(&caller, counted);
-        let able = capabilities::of_client(revision, able);
+        let capabilities = capabilities::of_client(revision, capabilities);
         Self {
             number,
             revision,
@@ -120,7 +126,7 @@ impl Client {
             caller,
             peer,
             session,
-            able,
+            capabilities,
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),
         }
@@ -204,8 +210,14 @@ impl Client {
         (id, Asked { client: Arc::clone(self), id, receiver })
     }
 
-    /// Notes that a request is worked on; why it cannot be, when it cannot.
-    pub(crate) fn runs(&self, id: &RequestId, handle: AbortHandle) -> Result<(), &'static str> {
+    /// Starts the task of a request, unless the client has no room for it.
+    ///
+    /// The check and the entry are one step, so that a refused request never runs on any thread.
+    pub(crate) fn start(
+        &self,
+        id: &RequestId,
+        start: impl FnOnce() -> Task,
+    ) -> Result<Task, &'static str> {
         let mut state = self.state();
         if state.running.len() >= MAX_RUNNING {
             return Err("too many requests at the same time");
@@ -213,12 +225,19 @@ impl Client {
         if state.running.contains_key(id) {
             return Err("a request of this id is still worked on");
         }
-        state.running.insert(id.clone(), handle);
+        let task = start();
+        state.running.insert(id.clone(), task.abort_handle());
         drop(state);
-        Ok(())
+        Ok(task)
     }
 
-    pub(crate) fn ran(&self, id: &RequestId) {
+    /// Replaces the handle that cancels a running request.
+    pub(crate) fn continues(&self, id: &RequestId, handle: AbortHandle) {
+        self.state().running.insert(id.clone(), handle);
+    }
+
+    /// Removes a request from those that run.
+    pub(crate) fn finished(&self, id: &RequestId) {
         self.state().running.remove(id);
     }
 
@@ -254,8 +273,8 @@ impl Client {
     }
 
     /// Whether it says that it can do something.
-    pub(crate) fn is_able(&self, capability: &str) -> bool {
-        object::get(&self.able, capability).is_some()
+    pub(crate) fn can(&self, capability: &str) -> bool {
+        object::get(&self.capabilities, capability).is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -17,18 +17,18 @@ const MOST: usize = 1024 * 1024;
 const EACH: usize = 64;
 
 /// Where things are told.
-pub(crate) struct Teller<T>(Arc<Shared<T>>);
+pub(crate) struct EventSender<T>(Arc<Shared<T>>);
 
 /// Where they come out. Dropped, nobody hears of them any more.
-pub(crate) struct Hearer<T>(Arc<Shared<T>>);
+pub(crate) struct EventReceiver<T>(Arc<Shared<T>>);
 
 /// Why something is not told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Untold<T> {
+pub(crate) enum SendError<T> {
     /// There is no room for it.
     Full(T),
     /// Nobody hears it.
-    Unheard(T),
+    Closed(T),
 }
 
 struct Shared<T> {
@@ -41,7 +41,7 @@ struct State<T> {
     waiting: VecDeque<T>,
     /// Their bytes.
     size: usize,
-    hearer: Option<Waker>,
+    receiver: Option<Waker>,
     is_heard: bool,
 }
 
@@ -59,24 +59,24 @@ enum Waits {
 }
 
 /// A new way.
-pub(crate) fn channel<T: Size>() -> (Teller<T>, Hearer<T>) {
-    let state = State { waiting: VecDeque::new(), size: 0, hearer: None, is_heard: true };
+pub(crate) fn channel<T: Size>() -> (EventSender<T>, EventReceiver<T>) {
+    let state = State { waiting: VecDeque::new(), size: 0, receiver: None, is_heard: true };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() });
-    (Teller(Arc::clone(&shared)), Hearer(shared))
+    (EventSender(Arc::clone(&shared)), EventReceiver(shared))
 }
 
-// === impl Teller ===
+// === impl EventSender ===
 
-impl<T: Size> Teller<T> {
+impl<T: Size> EventSender<T> {
     /// Tells it if there is room.
-    pub(crate) fn try_tell(&self, event: T) -> Result<(), Untold<T>> {
+    pub(crate) fn try_send(&self, event: T) -> Result<(), SendError<T>> {
         self.put(event, Waits::No)
     }
 
-    fn put(&self, event: T, waits: Waits) -> Result<(), Untold<T>> {
+    fn put(&self, event: T, waits: Waits) -> Result<(), SendError<T>> {
         let mut state = self.0.state();
         if !state.is_heard {
-            return Err(Untold::Unheard(event));
+            return Err(SendError::Closed(event));
         }
         let size = state.size + cost(&event);
         // Alone it always has room; so has what is waited for while there is any.
@@ -85,42 +85,42 @@ impl<T: Size> Teller<T> {
             Waits::No => size <= MOST || state.waiting.is_empty(),
         };
         if !has_room {
-            return Err(Untold::Full(event));
+            return Err(SendError::Full(event));
         }
         state.size = size;
         state.waiting.push_back(event);
-        let hearer = state.hearer.take();
+        let receiver = state.receiver.take();
         drop(state);
-        if let Some(hearer) = hearer {
-            hearer.wake();
+        if let Some(receiver) = receiver {
+            receiver.wake();
         }
         Ok(())
     }
 
     /// Tells it when there is room; gives it back when nobody hears it.
-    pub(crate) async fn tell(&self, mut event: T) -> Result<(), T> {
+    pub(crate) async fn send(&self, mut event: T) -> Result<(), T> {
         loop {
             // Before the look, so that nothing that changes after it is missed.
             let changed = self.0.changed.notified();
             event = match self.put(event, Waits::Yes) {
                 Ok(()) => return Ok(()),
-                Err(Untold::Unheard(event)) => return Err(event),
-                Err(Untold::Full(event)) => event,
+                Err(SendError::Closed(event)) => return Err(event),
+                Err(SendError::Full(event)) => event,
             };
             changed.await;
         }
     }
 }
 
-impl<T> Clone for Teller<T> {
+impl<T> Clone for EventSender<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-// === impl Hearer ===
+// === impl EventReceiver ===
 
-impl<T: Size> Hearer<T> {
+impl<T: Size> EventReceiver<T> {
     /// What is told next; whoever tells nothing more is waited for, too.
     pub(crate) async fn next(&mut self) -> T {
         poll_fn(|cx| self.poll_next(cx)).await
@@ -136,14 +136,14 @@ impl<T: Size> Hearer<T> {
         if let Some(event) = self.0.take(&mut state) {
             return Poll::Ready(event);
         }
-        if !state.hearer.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            state.hearer = Some(cx.waker().clone());
+        if !state.receiver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.receiver = Some(cx.waker().clone());
         }
         Poll::Pending
     }
 }
 
-impl<T> Drop for Hearer<T> {
+impl<T> Drop for EventReceiver<T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.is_heard = false;
@@ -196,62 +196,62 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_told_comes_out_in_order_and_wakes_whoever_waits() {
-        let (teller, mut hearer) = channel();
-        let hear = async { [hearer.next().await, hearer.next().await, hearer.next().await] };
-        let tell = async {
+        let (sender, mut receiver) = channel();
+        let hear = async { [receiver.next().await, receiver.next().await, receiver.next().await] };
+        let send = async {
             tokio::task::yield_now().await;
             for number in 0..3 {
-                teller.tell(Sized(number)).await.unwrap();
+                sender.send(Sized(number)).await.unwrap();
             }
         };
-        assert_eq!(tokio::join!(hear, tell).0, [0, 1, 2].map(Sized));
-        assert_eq!(hearer.try_next(), None);
+        assert_eq!(tokio::join!(hear, send).0, [0, 1, 2].map(Sized));
+        assert_eq!(receiver.try_next(), None);
     }
 
     #[tokio::test]
     async fn what_there_is_no_room_for_waits_or_comes_back() {
-        let (teller, mut hearer) = channel();
+        let (sender, mut receiver) = channel();
         let half = MOST / 2 - EACH;
-        teller.try_tell(Sized(half)).unwrap();
-        teller.try_tell(Sized(half)).unwrap();
-        assert_eq!(teller.try_tell(Sized(0)), Err(Untold::Full(Sized(0))));
-        teller.tell(Sized(7)).await.unwrap();
-        let mut telling = Box::pin(teller.tell(Sized(8)));
-        assert!((&mut telling).now_or_never().is_none());
-        assert_eq!(hearer.next().await, Sized(half));
-        telling.await.unwrap();
-        assert_eq!(teller.try_tell(Sized(half)), Err(Untold::Full(Sized(half))));
-        teller.try_tell(Sized(half / 2)).unwrap();
-        let rest = [(); 4].map(|()| hearer.try_next().unwrap());
+        sender.try_send(Sized(half)).unwrap();
+        sender.try_send(Sized(half)).unwrap();
+        assert_eq!(sender.try_send(Sized(0)), Err(SendError::Full(Sized(0))));
+        sender.send(Sized(7)).await.unwrap();
+        let mut sending = Box::pin(sender.send(Sized(8)));
+        assert!((&mut sending).now_or_never().is_none());
+        assert_eq!(receiver.next().await, Sized(half));
+        sending.await.unwrap();
+        assert_eq!(sender.try_send(Sized(half)), Err(SendError::Full(Sized(half))));
+        sender.try_send(Sized(half / 2)).unwrap();
+        let rest = [(); 4].map(|()| receiver.try_next().unwrap());
         assert_eq!(rest, [half, 7, 8, half / 2].map(Sized));
         // Alone even what is too large has room.
-        teller.try_tell(Sized(2 * MOST)).unwrap();
+        sender.try_send(Sized(2 * MOST)).unwrap();
     }
 
     #[tokio::test]
     async fn many_small_things_have_room() {
-        let (teller, mut hearer) = channel();
+        let (sender, mut receiver) = channel();
         for _ in 0..4000 {
-            teller.try_tell(Sized(150)).unwrap();
+            sender.try_send(Sized(150)).unwrap();
         }
-        assert!((0..4000).all(|_| hearer.try_next() == Some(Sized(150))));
+        assert!((0..4000).all(|_| receiver.try_next() == Some(Sized(150))));
     }
 
     #[tokio::test]
     async fn what_nobody_hears_comes_back_also_to_whoever_waits() {
-        let (teller, hearer) = channel();
-        teller.tell(Sized(2 * MOST)).await.unwrap();
-        let mut telling = Box::pin(teller.tell(Sized(1)));
-        assert!((&mut telling).now_or_never().is_none());
-        drop(hearer);
-        assert_eq!(telling.await, Err(Sized(1)));
-        assert_eq!(teller.try_tell(Sized(2)), Err(Untold::Unheard(Sized(2))));
+        let (sender, receiver) = channel();
+        sender.send(Sized(2 * MOST)).await.unwrap();
+        let mut sending = Box::pin(sender.send(Sized(1)));
+        assert!((&mut sending).now_or_never().is_none());
+        drop(receiver);
+        assert_eq!(sending.await, Err(Sized(1)));
+        assert_eq!(sender.try_send(Sized(2)), Err(SendError::Closed(Sized(2))));
     }
 
     #[tokio::test]
     async fn whoever_tells_nothing_more_is_waited_for() {
-        let (teller, mut hearer) = channel::<Sized>();
-        drop(teller);
-        assert!(hearer.next().now_or_never().is_none());
+        let (sender, mut receiver) = channel::<Sized>();
+        drop(sender);
+        assert!(receiver.next().now_or_never().is_none());
     }
 }

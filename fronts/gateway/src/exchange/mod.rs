@@ -1,241 +1,220 @@
-//! One request of a client, and what comes back: messages on the way, then the answer.
+//! One request of a client: messages while it runs, then its answer.
+//!
+//! [`Exchange`] owns the task of a request and the receiver of its [`event_channel`]. [`answer`]
+//! composes whole answers; a [`streamed_answer`] is sent while its server still sends it.
+//!
+//! **Invariant:** all events that a task sent go out before its answer, on any number of threads.
 
+pub(crate) mod answer;
 pub(crate) mod event_channel;
 pub(crate) mod streamed_answer;
 
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use capstan_wire::{Json, RequestId, compose};
+use bytes::Bytes;
+use capstan_wire::RequestId;
 use futures::FutureExt as _;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::time::{Sleep, sleep};
 
 use crate::client::Client;
-use crate::exchange::event_channel::{Hearer, channel};
-use crate::exchange::streamed_answer::{Delivered, Delivering, Done};
-use crate::methods::lists::page::{Page, Parts};
 use crate::protocol::fault::{Fault, INTERNAL};
-use crate::questions::continuation::Coming;
-use crate::questions::operator::{Event, Open};
-use crate::questions::parked_calls::Parked;
+use crate::questions::continuation::Continuation;
+use crate::questions::operator::{Event, OpenQuestion};
+use crate::questions::parked_calls::ParkedCall;
+use answer::{Answer, Payload, start};
+use event_channel::{EventReceiver, channel};
+use streamed_answer::{Done, InFlight, StreamedAnswer};
 
-/// A request that is worked on. Dropping it ends the work, and tells the server so.
+/// Time after a question in which further questions join the same answer.
+const QUESTION_WINDOW: Duration = Duration::from_millis(5);
+
+/// A request in progress. Dropping it cancels the request, also at the server.
 #[must_use = "dropping it cancels the request"]
 pub struct Exchange {
     id: RequestId,
     work: Work,
-    /// Who is to forget the request when it is done.
+    /// The client whose table of running requests has an entry for this one.
     client: Option<Arc<Client>>,
-    /// How a call of a modern client goes on that has something to ask.
-    coming: Option<Coming>,
-    /// Questions for the client that are not yet put to it.
-    asked: Vec<Open>,
+    /// How a modern client's call continues after a question.
+    continuation: Option<Continuation>,
+    /// Questions that the client has not been asked yet.
+    questions: Vec<OpenQuestion>,
+    /// Ends when the questions are sent.
+    window: Option<Pin<Box<Sleep>>>,
 }
 
 enum Work {
-    /// Done before it began.
+    /// The answer, until it is taken.
     Ready(Option<Answer>),
-    /// Under way.
-    Running { events: Hearer<Event>, task: Task, said: VecDeque<Bytes> },
+    /// A task produces events and the result.
+    Running { events: EventReceiver<Event>, task: Task },
+    /// The task has ended. Its last messages go out before its result.
+    Ended { messages: VecDeque<Bytes>, result: Result<Result<Done, Fault>, JoinError> },
 }
 
-/// What comes back for a request.
+/// Output of a request.
 pub enum Out {
-    /// A message that belongs to it: progress, a log message, a question.
+    /// A message that belongs to the request: progress, a log message, a question.
     Message(Bytes),
-    /// The answer, which is the last.
+    /// The answer. Nothing follows it.
     Answer(Answer),
 }
 
-/// The same, for somebody who takes a large answer while it comes.
+/// Output of a request for a client that accepts a streamed answer.
 pub enum Next {
-    /// A message, or all of the answer.
+    /// A message, or the whole answer.
     Out(Out),
-    /// The answer, which is still coming.
-    Coming(Box<Delivering>),
+    /// An answer whose end the server has not sent yet.
+    Streamed(Box<StreamedAnswer>),
 }
 
-/// The answer to a request, in pieces so that a large result is not copied.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    head: Vec<u8>,
-    body: Text,
-    tail: Bytes,
-    /// The JSON-RPC code, when it is an error.
-    error: Option<i64>,
-}
-
-/// A result, in pieces: what stands before and behind the part that is shared.
-#[derive(Clone, Debug)]
-pub(crate) struct Payload {
-    pub(crate) before: Bytes,
-    pub(crate) body: Text,
-    pub(crate) after: Bytes,
-}
-
-/// The part of a result that is shared.
-#[derive(Clone, Debug)]
-pub(crate) enum Text {
-    Bytes(Bytes),
-    Page(Arc<Page>),
-}
-
-/// An answer in parts. Those of a page are put together one after the other.
-pub struct Partly {
-    head: Option<Bytes>,
-    body: Body,
-    tail: Option<Bytes>,
-}
-
-enum Body {
-    Bytes(Option<Bytes>),
-    Page(Parts),
-}
-
-/// A task that ends when nobody waits for it any more.
-pub(crate) struct Task(pub(crate) JoinHandle<Result<Done, Fault>>);
+/// A task that is aborted when it is dropped.
+pub(crate) struct Task(JoinHandle<Result<Done, Fault>>);
 
 // === impl Exchange ===
 
 impl Exchange {
     pub(crate) fn ready(id: RequestId, result: Result<Payload, Fault>) -> Self {
         let answer = Answer::of(&id, result);
-        Self { id, work: Work::Ready(Some(answer)), client: None, coming: None, asked: Vec::new() }
+        Self::new(id, Work::Ready(Some(answer)), None)
     }
 
     pub(crate) fn fault(id: RequestId, fault: Fault) -> Self {
         Self::ready(id, Err(fault))
     }
 
-    /// Work that goes on in a task of its own.
+    /// A request that a task works on. `start` is not called when the client has no room for it.
     pub(crate) fn running(
         id: RequestId,
         client: &Arc<Client>,
-        events: Hearer<Event>,
-        task: Task,
+        events: EventReceiver<Event>,
+        start: impl FnOnce() -> Task,
     ) -> Self {
-        if let Err(why) = client.runs(&id, task.0.abort_handle()) {
-            return Self::fault(id, Fault::new(-32600, why));
+        match client.start(&id, start) {
+            Ok(task) => Self::new(id, Work::Running { events, task }, Some(Arc::clone(client))),
+            Err(why) => Self::fault(id, Fault::new(-32600, why)),
         }
-        let work = Work::Running { events, task, said: VecDeque::new() };
-        Self { id, work, client: Some(Arc::clone(client)), coming: None, asked: Vec::new() }
     }
 
-    /// Work that nothing is said about before it is done.
+    /// A request whose task sends no events.
     pub(crate) fn silent(
         id: RequestId,
         client: &Arc<Client>,
         work: impl Future<Output = Result<Payload, Fault>> + Send + 'static,
     ) -> Self {
         let (_, events) = channel();
-        Self::running(id, client, events, Task::new(work))
+        Self::running(id, client, events, || Task::new(work))
     }
 
-    /// The same, for a call that may have to wait for its client to come back.
-    pub(crate) fn coming(mut self, coming: Coming) -> Self {
-        self.coming = Some(coming);
+    /// Adds the way to continue after a question. Without it, questions are dropped.
+    pub(crate) fn continued_by(mut self, continuation: Option<Continuation>) -> Self {
+        self.continuation = continuation;
         self
     }
 
-    /// What comes next; `None` after the answer.
+    fn new(id: RequestId, work: Work, client: Option<Arc<Client>>) -> Self {
+        Self { id, work, client, continuation: None, questions: Vec::new(), window: None }
+    }
+
+    /// The next message, then the answer, then `None`.
     pub async fn next(&mut self) -> Option<Out> {
-        match self.next_coming().await? {
+        match self.next_or_stream().await? {
             Next::Out(out) => Some(out),
-            Next::Coming(coming) => Some(Out::Answer(match coming.whole().await {
+            Next::Streamed(streamed) => Some(Out::Answer(match streamed.whole().await {
                 Ok(whole) => Answer::whole(whole),
                 Err(instead) => Answer::of(&self.id, instead),
             })),
         }
     }
 
-    /// The same; but a large answer may still be coming, where that was asked for. Nothing is lost
-    /// when this is dropped.
-    pub async fn next_coming(&mut self) -> Option<Next> {
-        if !self.asked.is_empty() {
-            return self.ask().await.map(Next::Out);
+    /// Like [`Self::next`], but a large answer may be streamed if the request allowed it.
+    /// Cancel-safe.
+    pub async fn next_or_stream(&mut self) -> Option<Next> {
+        if let Work::Running { events, task } = &mut self.work {
+            let result = loop {
+                tokio::select! {
+                    biased;
+                    event = events.next() => match event {
+                        Event::Message(message) => return Some(Next::Out(Out::Message(message))),
+                        Event::Question(question) if self.continuation.is_some() => {
+                            self.questions.push(question);
+                            self.window.get_or_insert_with(|| Box::pin(sleep(QUESTION_WINDOW)));
+                        }
+                        // The client cannot return to this request with an answer.
+                        Event::Question(question) => drop(question),
+                    },
+                    result = &mut task.0 => break Some(result),
+                    () = elapsed(self.window.as_mut()) => break None,
+                }
+            };
+            let Some(result) = result else { return self.park() };
+            // On another thread, the task can send events between the two polls above.
+            let mut messages = VecDeque::new();
+            while let Some(event) = events.try_next() {
+                if let Event::Message(message) = event {
+                    messages.push_back(message);
+                }
+            }
+            self.work = Work::Ended { messages, result };
         }
-        let Work::Running { events, task, said } = &mut self.work else {
-            let Work::Ready(answer) = &mut self.work else { return None };
-            return answer.take().map(|answer| Next::Out(Out::Answer(answer)));
-        };
-        if let Some(message) = said.pop_front() {
+        if let Work::Ended { messages, .. } = &mut self.work
+            && let Some(message) = messages.pop_front()
+        {
             return Some(Next::Out(Out::Message(message)));
         }
-        let result = loop {
-            tokio::select! {
-                biased;
-                // Everything that was said before the answer comes before it.
-                event = events.next() => match event {
-                    Event::Message(message) => return Some(Next::Out(Out::Message(message))),
-                    Event::Question(question) if self.coming.is_some() => {
-                        self.asked.push(question);
-                        return self.ask().await.map(Next::Out);
-                    }
-                    // Nobody comes back to this request with an answer.
-                    Event::Question(question) => drop(question),
-                },
-                result = &mut task.0 => break result,
-            }
-        };
-        self.work = Work::Ready(None);
+        match std::mem::replace(&mut self.work, Work::Ready(None)) {
+            Work::Ready(answer) => answer.map(|answer| Next::Out(Out::Answer(answer))),
+            Work::Ended { result, .. } => self.finish(result),
+            Work::Running { .. } => None,
+        }
+    }
+
+    /// The answer that the result of the task makes; `None` when the request was cancelled.
+    fn finish(&mut self, result: Result<Result<Done, Fault>, JoinError>) -> Option<Next> {
         let result = match result {
-            Ok(Ok(Done::Coming(mut coming))) => {
+            Ok(Ok(Done::Streamed(mut streamed))) => {
                 let head = start(Some(&self.id), br#","result":"#).into();
-                let whose = self.client.take().map(|client| Delivered::new(client, &self.id));
-                coming.begins(head, whose);
-                return Some(Next::Coming(coming));
+                let in_flight = self.client.take().map(|client| InFlight::new(client, &self.id));
+                streamed.begins(head, in_flight);
+                return Some(Next::Streamed(streamed));
             }
             Ok(Ok(Done::Payload(payload))) => Ok(payload),
             Ok(Err(fault)) => Err(fault),
-            // Whoever cancels expects no answer.
+            // A client that cancels a request expects no answer.
             Err(error) if error.is_cancelled() => {
                 self.done();
                 return None;
             }
-            Err(_) => Err(Fault::new(INTERNAL, "the request failed in here; the log says more")),
+            Err(_) => Err(Fault::new(INTERNAL, "internal error; see the gateway's log")),
         };
         self.done();
         Some(Next::Out(Out::Answer(Answer::of(&self.id, result))))
     }
 
-    /// Asks a modern client, together with whatever else is asked at the same moment.
-    async fn ask(&mut self) -> Option<Out> {
-        // Questions that were put at once arrive one after the other.
-        tokio::task::yield_now().await;
-        let mut questions = std::mem::take(&mut self.asked);
-        if let Work::Running { events, said, .. } = &mut self.work {
-            while let Some(event) = events.try_next() {
-                match event {
-                    Event::Message(message) => said.push_back(message),
-                    Event::Question(question) => questions.push(question),
-                }
-            }
-        }
+    /// Parks the call and sends its questions as the answer to this request.
+    fn park(&mut self) -> Option<Next> {
         let work = std::mem::replace(&mut self.work, Work::Ready(None));
-        let (Work::Running { events, task, mut said }, Some(coming)) = (work, &self.coming) else {
+        let (Work::Running { events, task }, Some(continuation)) = (work, &self.continuation)
+        else {
             return None;
         };
-        let number = |(at, open): (usize, Open)| (format!("capstan-{}", at + 1), open);
+        let number = |(at, open): (usize, OpenQuestion)| (format!("capstan-{}", at + 1), open);
+        let questions = std::mem::take(&mut self.questions);
         let questions = questions.into_iter().enumerate().map(number).collect();
-        let (expires, operator) = (coming.expires(), Arc::clone(&coming.operator));
-        let parked = Parked { events, task, operator, questions, expires };
-        let answer = Answer::of(&self.id, coming.park(parked).map(Payload::from));
-        let message = said.pop_front();
+        let (expires, operator) = (continuation.expires(), Arc::clone(&continuation.operator));
+        let parked = ParkedCall { events, task, operator, questions, expires };
+        let answer = Answer::of(&self.id, continuation.park(parked).map(Payload::from));
         self.done();
-        match message {
-            None => Some(Out::Answer(answer)),
-            Some(message) => {
-                self.work = Work::Ready(Some(answer));
-                Some(Out::Message(message))
-            }
-        }
+        Some(Next::Out(Out::Answer(answer)))
     }
 
     fn done(&mut self) {
         if let Some(client) = self.client.take() {
-            client.ran(&self.id);
+            client.finished(&self.id);
         }
     }
 }
@@ -246,133 +225,23 @@ impl Drop for Exchange {
     }
 }
 
-// === impl Answer ===
-
-impl Answer {
-    fn of(id: &RequestId, result: Result<Payload, Fault>) -> Self {
-        match result {
-            Ok(payload) => {
-                let mut head = start(Some(id), br#","result":"#);
-                head.extend_from_slice(&payload.before);
-                let tail = if payload.after.is_empty() {
-                    Bytes::from_static(b"}")
-                } else {
-                    let mut tail = BytesMut::from(payload.after);
-                    tail.extend_from_slice(b"}");
-                    tail.freeze()
-                };
-                Self { head, body: payload.body, tail, error: None }
-            }
-            Err(fault) => Self::fault(Some(id), &fault),
-        }
-    }
-
-    /// One that is put together already.
-    fn whole(body: Bytes) -> Self {
-        Self { head: Vec::new(), body: Text::Bytes(body), tail: Bytes::new(), error: None }
-    }
-
-    pub(crate) fn result(id: &RequestId, result: &Json) -> Self {
-        Self::of(id, Ok(Payload::from(result.clone())))
-    }
-
-    pub(crate) fn fault(id: Option<&RequestId>, fault: &Fault) -> Self {
-        let (head, tail) = (start(id, br#","error":"#), Bytes::from_static(b"}"));
-        let body = Text::Bytes(fault.to_json().bytes().clone());
-        Self { head, body, tail, error: Some(fault.code()) }
-    }
-
-    /// An error that no method had a hand in.
-    pub fn error(id: Option<&RequestId>, code: i64, message: &str) -> Self {
-        Self::fault(id, &Fault::new(code, message))
-    }
-
-    /// The JSON-RPC code, when it is an error.
-    pub fn error_code(&self) -> Option<i64> {
-        self.error
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.head.len() + self.body.len() + self.tail.len()
-    }
-
-    /// Never true.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The pieces, in order. A page is one of them, and the same for all who hold it at once.
-    pub fn pieces(self) -> [Bytes; 3] {
-        let body = match self.body {
-            Text::Bytes(body) => body,
-            Text::Page(page) => page.whole(),
-        };
-        [self.head.into(), body, self.tail]
-    }
-
-    /// The same for whoever sends one after the other: a page is never there as a whole.
-    pub fn parts(self) -> Partly {
-        let body = match self.body {
-            Text::Bytes(body) => Body::Bytes(Some(body)),
-            Text::Page(page) => Body::Page(Parts::of(page)),
-        };
-        Partly { head: Some(self.head.into()), body, tail: Some(self.tail) }
-    }
-
-    /// Puts all of it behind what is there.
-    pub fn write_into(&self, out: &mut Vec<u8>) {
-        out.reserve(self.len());
-        out.extend_from_slice(&self.head);
-        match &self.body {
-            Text::Bytes(body) => out.extend_from_slice(body),
-            Text::Page(page) => page.write_into(out),
-        }
-        out.extend_from_slice(&self.tail);
-    }
-}
-
-// === impl Payload ===
-
-impl From<Json> for Payload {
-    fn from(result: Json) -> Self {
-        let body = Text::Bytes(result.bytes().clone());
-        Self { before: Bytes::new(), body, after: Bytes::new() }
-    }
-}
-
-// === impl Text ===
-
-impl Text {
-    fn len(&self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.len(),
-            Self::Page(page) => page.len(),
-        }
-    }
-}
-
-// === impl Partly ===
-
-impl Iterator for Partly {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        let body = || match &mut self.body {
-            Body::Bytes(body) => body.take(),
-            Body::Page(parts) => parts.next(),
-        };
-        self.head.take().or_else(body).or_else(|| self.tail.take())
-    }
-}
-
 // === impl Task ===
 
 impl Task {
+    /// Spawns the work.
     pub(crate) fn new<T: Into<Done>>(
         work: impl Future<Output = Result<T, Fault>> + Send + 'static,
     ) -> Self {
         Self(tokio::spawn(work.map(|result| result.map(Into::into))))
+    }
+
+    pub(crate) fn abort_handle(&self) -> AbortHandle {
+        self.0.abort_handle()
+    }
+
+    /// Waits until the task has ended.
+    pub(crate) async fn ended(&mut self) {
+        drop((&mut self.0).await);
     }
 }
 
@@ -382,16 +251,52 @@ impl Drop for Task {
     }
 }
 
-/// The start of a message with this id.
-fn start(id: Option<&RequestId>, then: &[u8]) -> Vec<u8> {
-    let mut head = Vec::with_capacity(64);
-    head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    match id {
-        // Writing into memory does not fail.
-        Some(RequestId::Number(id)) => drop(write!(head, "{id}")),
-        Some(RequestId::Text(id)) => head.extend_from_slice(compose::string(id).as_bytes()),
-        None => head.extend_from_slice(b"null"),
+/// Waits until the window has elapsed; forever without one.
+async fn elapsed(window: Option<&mut Pin<Box<Sleep>>>) {
+    match window {
+        Some(window) => window.await,
+        None => std::future::pending().await,
     }
-    head.extend_from_slice(then);
-    head
+}
+
+#[cfg(test)]
+mod tests {
+    use capstan_hub::Session;
+    use capstan_model::Caller;
+    use capstan_wire::Json;
+
+    use super::*;
+    use crate::client::{Party, View};
+    use crate::protocol::revision::Revision;
+
+    /// Attempts to have the task end between the two polls of an exchange.
+    const ROUNDS: i64 = 40_000;
+
+    fn client() -> Arc<Client> {
+        let party = Party::new(Arc::new(Caller::anonymous()), None, View::All);
+        let session = Arc::new(Session::new(None));
+        Arc::new(Client::new(Revision::V2025_11_25, Json::empty_object(), party, session))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn events_of_a_task_on_another_thread_go_out_before_its_answer() {
+        let client = client();
+        for round in 0..ROUNDS {
+            let (sender, events) = channel();
+            let work = async move {
+                for _ in 0..round % 64 {
+                    std::hint::spin_loop();
+                }
+                let message = Event::Message(Bytes::from_static(b"last"));
+                assert!(sender.try_send(message).is_ok());
+                Ok(Payload::from(Json::empty_object()))
+            };
+            let id = RequestId::Number(round);
+            let mut exchange = Exchange::running(id, &client, events, || Task::new(work));
+            let first = exchange.next().await;
+            assert!(matches!(first, Some(Out::Message(_))), "round {round}");
+            assert!(matches!(exchange.next().await, Some(Out::Answer(_))), "round {round}");
+            assert!(exchange.next().await.is_none());
+        }
+    }
 }

@@ -13,23 +13,23 @@ use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
-use crate::exchange::{Payload, Text};
-use crate::metrics::Counted;
+use crate::exchange::answer::{Payload, Text};
+use crate::metrics::CallTimer;
 use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 
 /// A result that is sent while it comes, in the client's revision.
-pub struct Delivering {
+pub struct StreamedAnswer {
     /// What stands before the result; `None` when it is out.
     head: Option<Bytes>,
     flowing: Box<Flowing>,
     kind: Kind,
     words: Words,
     is_closed: bool,
-    delivered: Option<Delivered>,
+    delivered: Option<InFlight>,
 }
 
 /// Whose request is being answered. Until that is over it counts as under way, and can be taken back.
-pub(crate) struct Delivered {
+pub(crate) struct InFlight {
     client: Arc<Client>,
     id: RequestId,
     /// Ends when the request is taken back.
@@ -39,7 +39,7 @@ pub(crate) struct Delivered {
 /// What is sent in the place of a result.
 pub(crate) enum Done {
     Payload(Payload),
-    Coming(Box<Delivering>),
+    Streamed(Box<StreamedAnswer>),
 }
 
 /// Whose words a result is told in.
@@ -54,7 +54,7 @@ pub(crate) enum Words {
 pub(crate) enum Form {
     Whole,
     /// A large one may come in parts.
-    Coming,
+    Streamed,
 }
 
 /// Why an answer that was begun is not ended: its connection has to be cut.
@@ -67,10 +67,10 @@ pub struct Cut(#[source] Option<CallError>);
 pub(crate) async fn begin(
     delivered: Result<Delivery, CallError>,
     (kind, words): (Kind, Words),
-    counted: Counted,
+    counted: CallTimer,
     span: Option<Box<dyn Span>>,
     hub: &Arc<Hub>,
-) -> Result<Delivering, Result<Screened, CallError>> {
+) -> Result<StreamedAnswer, Result<Screened, CallError>> {
     let told = move |ending: Ending| {
         counted.end(ending);
         if let Some(span) = span {
@@ -90,7 +90,7 @@ pub(crate) async fn begin(
                 drop(hub);
             });
             let (head, delivered) = (None, None);
-            return Ok(Delivering { head, flowing, kind, words, is_closed: false, delivered });
+            return Ok(StreamedAnswer { head, flowing, kind, words, is_closed: false, delivered });
         }
         Ok(delivery) => Box::pin(delivery.whole()).await,
         Err(error) => Err(error),
@@ -131,11 +131,11 @@ pub(crate) fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
     Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
 }
 
-// === impl Delivering ===
+// === impl StreamedAnswer ===
 
-impl Delivering {
+impl StreamedAnswer {
     /// Says what stands before the result, and whose it is.
-    pub(crate) fn begins(&mut self, head: Bytes, delivered: Option<Delivered>) {
+    pub(crate) fn begins(&mut self, head: Bytes, delivered: Option<InFlight>) {
         (self.head, self.delivered) = (Some(head), delivered);
     }
 
@@ -147,7 +147,7 @@ impl Delivering {
         if self.is_closed {
             return Poll::Ready(None);
         }
-        let is_taken_back = |one: &mut Delivered| one.until.poll_unpin(cx).is_ready();
+        let is_taken_back = |one: &mut InFlight| one.until.poll_unpin(cx).is_ready();
         if self.delivered.as_mut().is_some_and(is_taken_back) {
             self.is_closed = true;
             return Poll::Ready(Some(Err(Cut(None))));
@@ -200,24 +200,20 @@ impl Delivering {
     }
 }
 
-// === impl Delivered ===
+// === impl InFlight ===
 
-impl Delivered {
+impl InFlight {
     pub(crate) fn new(client: Arc<Client>, id: &RequestId) -> Self {
         let until = tokio::spawn(pending());
-        client.ran(id);
-        // It has just made room for itself.
-        if client.runs(id, until.abort_handle()).is_err() {
-            until.abort();
-        }
+        client.continues(id, until.abort_handle());
         Self { client, id: id.clone(), until }
     }
 }
 
-impl Drop for Delivered {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.until.abort();
-        self.client.ran(&self.id);
+        self.client.finished(&self.id);
     }
 }
 

@@ -17,24 +17,24 @@ const IDLE: Duration = Duration::from_mins(30);
 
 /// The names of all places, with when each was last heard.
 #[derive(Default)]
-pub(crate) struct Names(Mutex<HashMap<Place, HashMap<String, Duration>>>);
+pub(crate) struct ClientNames(Mutex<HashMap<ClientNetwork, HashMap<String, Duration>>>);
 
 /// Where a client comes from: an address, or where one client has many of them, their network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place(IpAddr);
+pub(crate) struct ClientNetwork(IpAddr);
 
 /// How a client without an identity is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Counted {
+pub(crate) enum NameCount {
     /// By its name.
     Alone,
     /// With all others of its place that come under ever new names.
-    Among(Place),
+    Among(ClientNetwork),
 }
 
-// === impl Place ===
+// === impl ClientNetwork ===
 
-impl Place {
+impl ClientNetwork {
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) if !address.is_loopback() => {
@@ -51,11 +51,11 @@ impl Place {
     }
 }
 
-// === impl Names ===
+// === impl ClientNames ===
 
-impl Names {
+impl ClientNames {
     /// How a client of this name is counted.
-    pub(crate) fn count(&self, place: Place, name: &str, now: Duration) -> Counted {
+    pub(crate) fn count(&self, place: ClientNetwork, name: &str, now: Duration) -> NameCount {
         let mut places = self.places();
         if !places.contains_key(&place) && places.len() >= MAX_PLACES {
             let last = |names: &HashMap<String, Duration>| names.values().max().copied();
@@ -65,12 +65,12 @@ impl Names {
         let names = places.entry(place).or_default();
         let counted = if let Some(heard) = names.get_mut(name) {
             *heard = now;
-            Counted::Alone
+            NameCount::Alone
         } else if names.len() < MAX_NAMES {
             names.insert(name.to_owned(), now);
-            Counted::Alone
+            NameCount::Alone
         } else {
-            Counted::Among(place)
+            NameCount::Among(place)
         };
         drop(places);
         counted
@@ -84,7 +84,7 @@ impl Names {
         });
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<Place, HashMap<String, Duration>>> {
+    fn places(&self) -> MutexGuard<'_, HashMap<ClientNetwork, HashMap<String, Duration>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,25 +93,25 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn place(address: &str) -> Place {
-        Place::of(address.parse().unwrap())
+    fn place(address: &str) -> ClientNetwork {
+        ClientNetwork::of(address.parse().unwrap())
     }
 
     #[test]
     fn a_place_has_so_many_names_and_further_ones_count_together() {
-        let (names, here, there) = (Names::default(), place("10.0.0.1"), place("10.0.0.2"));
+        let (names, here, there) = (ClientNames::default(), place("10.0.0.1"), place("10.0.0.2"));
         let now = Duration::from_secs(1);
         for number in 0..MAX_NAMES {
-            assert_eq!(names.count(here, &number.to_string(), now), Counted::Alone);
+            assert_eq!(names.count(here, &number.to_string(), now), NameCount::Alone);
         }
         for number in MAX_NAMES..3 * MAX_NAMES {
-            assert_eq!(names.count(here, &number.to_string(), now), Counted::Among(here));
+            assert_eq!(names.count(here, &number.to_string(), now), NameCount::Among(here));
         }
-        assert_eq!(names.count(here, "0", now + IDLE / 2), Counted::Alone);
-        assert_eq!(names.count(there, "99", now), Counted::Alone, "another place");
+        assert_eq!(names.count(here, "0", now + IDLE / 2), NameCount::Alone);
+        assert_eq!(names.count(there, "99", now), NameCount::Alone, "another place");
         names.sweep(now + IDLE);
-        assert_eq!(names.count(here, "0", now + IDLE), Counted::Alone);
-        assert_eq!(names.count(here, "99", now + IDLE), Counted::Alone, "others were quiet");
+        assert_eq!(names.count(here, "0", now + IDLE), NameCount::Alone);
+        assert_eq!(names.count(here, "99", now + IDLE), NameCount::Alone, "others were quiet");
     }
 
     #[test]

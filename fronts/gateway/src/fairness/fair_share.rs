@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::Caller;
 
-use crate::fairness::client_names::{Counted, Place};
+use crate::fairness::client_names::{ClientNetwork, NameCount};
 
 /// What all together have is counted under this.
 const ALL: u64 = 0;
@@ -14,7 +14,7 @@ const ALL: u64 = 0;
 /// So many places, of which each peer may have so many, and those of one address no more than half
 /// where that is more. This machine is no such address: by default nobody comes from elsewhere.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct FairShares {
     most: usize,
     each: usize,
     taken: Mutex<HashMap<u64, usize>>,
@@ -38,7 +38,7 @@ enum Where {
 /// A place that somebody has, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
     peer: Peer,
 }
 
@@ -46,17 +46,17 @@ pub(crate) struct Share {
 
 impl Peer {
     pub(crate) fn of(caller: &Caller) -> Self {
-        Self::counted(caller, Counted::Alone)
+        Self::counted(caller, NameCount::Alone)
     }
 
-    pub(crate) fn counted(caller: &Caller, counted: Counted) -> Self {
+    pub(crate) fn counted(caller: &Caller, counted: NameCount) -> Self {
         let Some(from) = caller.from else {
             return Self { name: hash((&caller.subject, &caller.client)), place: None };
         };
-        let place = Place::of(from);
+        let place = ClientNetwork::of(from);
         let name = match counted {
-            Counted::Alone => hash((&caller.subject, name(caller), place)),
-            Counted::Among(place) => hash((&caller.subject, place)),
+            NameCount::Alone => hash((&caller.subject, name(caller), place)),
+            NameCount::Among(place) => hash((&caller.subject, place)),
         };
         let at = if place.is_here() { Where::Here } else { Where::Elsewhere };
         Self { name, place: Some((hash(place), at)) }
@@ -90,9 +90,9 @@ fn hash(what: impl Hash) -> u64 {
     hash.finish().max(1)
 }
 
-// === impl Shares ===
+// === impl FairShares ===
 
-impl Shares {
+impl FairShares {
     pub(crate) fn new(most: usize, each: usize) -> Arc<Self> {
         Arc::new(Self { most, each, taken: Mutex::default() })
     }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn another_name_or_version_gets_an_address_no_more_than_half_of_all() {
-        let shares = Shares::new(8, 2);
+        let shares = FairShares::new(8, 2);
         let take = |name: &str, address: &str| shares.take(stranger(name, address));
         let first = take("a/1", "10.0.0.1").unwrap();
         let _rest = [take("a/1", "10.0.0.1").unwrap(), take("b", "10.0.0.1").unwrap()];
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn clients_of_this_machine_have_all_there_is_and_each_its_share() {
         for here in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let shares = Shares::new(6, 2);
+            let shares = FairShares::new(6, 2);
             let take = |name: &str| shares.take(stranger(name, here));
             let all: Vec<Share> = ["a", "a", "b", "b", "c"].map(|name| take(name).unwrap()).into();
             assert!(take("a").is_none() && take("b").is_none(), "{here}");
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_a_share_and_all_together_no_more_than_there_is() {
-        let shares = Shares::new(3, 2);
+        let shares = FairShares::new(3, 2);
         let (ann, bob, eve) = (peer("ann", None), peer("bob", None), peer("bob", Some("eve")));
         let first = shares.take(ann).unwrap();
         let _second = shares.take(ann).unwrap();

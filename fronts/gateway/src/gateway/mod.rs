@@ -18,23 +18,24 @@ use tokio::sync::watch;
 
 use crate::client::conversations::Conversations;
 use crate::client::{Client, Level, Party, View};
+use crate::exchange::Exchange;
+use crate::exchange::answer::Payload;
 use crate::exchange::streamed_answer::Form;
-use crate::exchange::{Exchange, Payload};
-use crate::fairness::client_names::Names;
-use crate::gateway::shutdown::Over;
+use crate::fairness::client_names::ClientNames;
+use crate::gateway::shutdown::StopSignal;
 use crate::methods::call;
 use crate::methods::completion::Wanted;
 use crate::methods::lists::Lists;
 use crate::methods::lists::changes::Changes;
-use crate::methods::subscriptions::Audience;
-use crate::methods::subscriptions::resource_watch::Watching;
+use crate::methods::subscriptions::Subscribers;
+use crate::methods::subscriptions::resource_watch::ResourceWatches;
 use crate::methods::tasks::task_table::Tasks;
 use crate::metrics::server_health;
 use crate::metrics::{Metrics, Readings};
 use crate::protocol::fault::{Fault, INTERNAL, SHUTTING_DOWN};
 use crate::protocol::messages::cancelled;
-use crate::questions::operator::Around;
-use crate::questions::parked_calls::Park;
+use crate::questions::operator::CallContext;
+use crate::questions::parked_calls::ParkedCalls;
 use crate::questions::sealed_state::{NoRandomness, Sealer};
 
 /// How often what has waited for too long is looked for.
@@ -49,11 +50,11 @@ pub struct Gateway {
     /// until they are done.
     hub: RwLock<Arc<Hub>>,
     pub(crate) sealer: Sealer,
-    pub(crate) park: Park,
+    pub(crate) park: ParkedCalls,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) lists: Lists,
-    pub(crate) audience: Audience,
-    pub(crate) watching: Watching,
+    pub(crate) audience: Subscribers,
+    pub(crate) watching: ResourceWatches,
     pub(crate) changes: Arc<Changes>,
     pub(crate) metrics: Metrics,
     /// Who watches calls, if anybody does.
@@ -62,11 +63,11 @@ pub struct Gateway {
     pub(crate) stopped: watch::Receiver<bool>,
     pub(crate) stop: watch::Sender<bool>,
     /// Wakes up the calls that are given up at the end.
-    pub(crate) over: Over,
+    pub(crate) over: StopSignal,
     /// Whether nobody is let in but from this machine.
     pub(crate) own: AtomicBool,
     conversations: Conversations,
-    pub(crate) names: Names,
+    pub(crate) names: ClientNames,
     /// States that clients carry: the number of the next, and those that came back.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
@@ -99,26 +100,26 @@ impl Gateway {
         let gateway = Arc::new(Self {
             hub: RwLock::new(hub),
             sealer,
-            park: Park::default(),
+            park: ParkedCalls::default(),
             tasks: Arc::default(),
             lists: Lists::default(),
-            audience: Audience::default(),
-            watching: Watching::default(),
+            audience: Subscribers::default(),
+            watching: ResourceWatches::default(),
             changes: Arc::clone(&changes),
             metrics: Metrics::default(),
             tracer,
             stopped,
             stop,
-            over: Over::default(),
+            over: StopSignal::default(),
             own: AtomicBool::new(false),
             conversations: Conversations::default(),
-            names: Names::default(),
+            names: ClientNames::default(),
             states: AtomicU64::new(1),
             spent: Mutex::default(),
             levels: Mutex::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
-        gateway.hub().changes.listen(listener);
+        gateway.hub().listen(listener);
         tokio::spawn(Self::tell_changes(Arc::downgrade(&gateway), changes));
         tokio::spawn(Self::sweep(Arc::downgrade(&gateway)));
         Ok(gateway)
@@ -146,7 +147,7 @@ impl Gateway {
 
     /// Whether there is a server of that name.
     pub fn knows(&self, server: &ServerName) -> bool {
-        self.hub().backends.contains_key(server)
+        self.hub().has(server)
     }
 
     /// Takes a request of any method but `initialize`.
@@ -161,14 +162,14 @@ impl Gateway {
     }
 
     /// The same, for somebody who takes a large answer while it comes.
-    pub fn request_coming(
+    pub fn request_streamed(
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: RequestId,
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        self.take(client, id, method, (params, Form::Coming))
+        self.take(client, id, method, (params, Form::Streamed))
     }
 
     fn take(
@@ -218,7 +219,7 @@ impl Gateway {
     /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
     pub fn metrics_for(&self, caller: &Caller) -> String {
         let hub = self.hub();
-        self.metrics_of(&|server| hub.policy.out_of_reach(caller, server).is_none())
+        self.metrics_of(&|server| hub.policy().out_of_reach(caller, server).is_none())
     }
 
     fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
@@ -324,7 +325,7 @@ impl Gateway {
     /// The servers that are shown.
     pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
         match view {
-            View::All => self.hub().backends.keys().cloned().collect(),
+            View::All => self.hub().servers().cloned().collect(),
             View::One(server) => vec![server.clone()],
         }
     }
@@ -341,15 +342,15 @@ impl Gateway {
     }
 
     /// What a request has around it.
-    pub(crate) fn around(&self) -> Around {
+    pub(crate) fn call_context(&self) -> CallContext {
         let hub = self.hub();
-        let (patience, servers) = (hub.limits.question_wait, hub.backends.len());
+        let (patience, servers) = (hub.limits().question_wait, hub.servers().len());
         let own = self.own.load(Ordering::Relaxed);
-        Around { patience, own, servers, tasks: Arc::clone(&self.tasks) }
+        CallContext { patience, own, servers, tasks: Arc::clone(&self.tasks) }
     }
 
     pub(crate) fn now(&self) -> Duration {
-        self.hub().clock.monotonic()
+        self.hub().clock().monotonic()
     }
 
     async fn sweep(gateway: Weak<Self>) {
@@ -361,7 +362,7 @@ impl Gateway {
             gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
             gateway.audience.sweep();
-            for (view, listing) in gateway.lists.expired(gateway.hub().clock.now()) {
+            for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
                 gateway.look(view, listing);
             }
             let now = gateway.now();

@@ -10,7 +10,7 @@ use capstan_model::{Caller, ServerName};
 
 use crate::client::View;
 use crate::gateway::Gateway;
-use crate::methods::lists::list_snapshot::Built;
+use crate::methods::lists::list_snapshot::ListSnapshot;
 
 /// What somebody whom access rules bind has seen.
 struct Seen {
@@ -18,8 +18,8 @@ struct Seen {
     caller: Arc<Caller>,
     listing: Listing,
     /// The list of everything, and what they saw of it.
-    all: Arc<Built>,
-    own: Arc<Built>,
+    all: Arc<ListSnapshot>,
+    own: Arc<ListSnapshot>,
 }
 
 impl Gateway {
@@ -49,7 +49,7 @@ impl Gateway {
     fn seen(&self, hub: &Hub) -> Vec<Seen> {
         let before = self.hub();
         let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
-        all.retain(|(_, caller)| before.policy.binds(caller) || hub.policy.binds(caller));
+        all.retain(|(_, caller)| before.policy().binds(caller) || hub.policy().binds(caller));
         let mut seen: Vec<Seen> = Vec::new();
         for (view, caller) in all {
             let known = |one: &Seen| {
@@ -90,7 +90,7 @@ impl Gateway {
         for ((server, uri), callers) in self.audience.wanted() {
             // What the rules forbid to everybody by now does not go on.
             let is_wanted = callers.iter().any(|caller| hub.shows_resource(caller, &server, &uri));
-            if !changed.contains(&server) || !hub.backends.contains_key(&server) || !is_wanted {
+            if !changed.contains(&server) || !hub.has(&server) || !is_wanted {
                 continue;
             }
             let hub = Arc::clone(hub);
@@ -105,9 +105,5 @@ impl Gateway {
 
 /// The servers that are gone or stand for another connection now.
 fn changed(before: &Hub, now: &Hub) -> HashSet<ServerName> {
-    let is_same = |name: &ServerName| match (before.backends.get(name), now.backends.get(name)) {
-        (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-        (Some(_) | None, _) => false,
-    };
-    before.backends.keys().filter(|name| !is_same(name)).cloned().collect()
+    before.servers().filter(|name| !before.shares(now, name)).cloned().collect()
 }

@@ -16,14 +16,14 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Whether calls are given up, for those who wait for an answer.
 #[derive(Default)]
-pub(crate) struct Over {
+pub(crate) struct StopSignal {
     is: AtomicBool,
     told: Notify,
 }
 
-// === impl Over ===
+// === impl StopSignal ===
 
-impl Over {
+impl StopSignal {
     /// Waits until calls are given up.
     pub(crate) async fn wait(&self) {
         // Whoever says so after this line is heard, whoever said so before it is seen.
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_hears_it_whether_it_was_said_before_or_after() {
-        let over = Over::default();
+        let over = StopSignal::default();
         let mut early = Box::pin(over.wait());
         assert!(early.as_mut().now_or_never().is_none());
         let unpolled = over.wait();

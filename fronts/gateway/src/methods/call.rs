@@ -10,19 +10,20 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_in;
 use crate::client::{Client, View};
+use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
-use crate::exchange::streamed_answer::{self, Delivering, Done, Form, Words, modern};
-use crate::exchange::{Exchange, Payload, Task};
+use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer, Words, modern};
+use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::protocol::revision::Revision;
-use crate::questions::continuation::{Coming, INPUT_REQUIRED, input_required};
+use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
 use crate::questions::operator::ClientOperator;
-use crate::questions::parked_calls::Parked;
+use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{BadState, State, digest};
 
 /// One call on its way.
-struct Way {
+struct CallTask {
     gateway: Arc<Gateway>,
     client: Arc<Client>,
     kind: Kind,
@@ -65,7 +66,7 @@ pub(crate) fn call(
         View::One(server) => server.as_str(),
     };
     let call = modern.then(|| digest(place, kind.method(), &params));
-    let mut way = Way {
+    let mut way = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
         kind,
@@ -100,32 +101,29 @@ pub(crate) fn call(
     }
 }
 
-// === impl Way ===
+// === impl CallTask ===
 
-impl Way {
+impl CallTask {
     /// Goes on with a call that waits.
     fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
         let Some(mut parked) = self.gateway.park.take(number) else {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
         };
+        // First, because an answer lets the call continue on any thread.
+        parked.operator.hear(self.meta.as_ref());
         parked.answer(responses);
-        let coming = self.coming(&parked.operator);
+        let continuation = self.continuation(&parked.operator);
         if !parked.questions.is_empty() {
-            let again = coming.map(|coming| coming.park(parked).map(Payload::from));
+            let again = continuation.map(|with| with.park(parked).map(Payload::from));
             return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
         }
-        let Parked { events, task, operator, .. } = parked;
-        operator.hear(self.meta.as_ref());
-        let exchange = Exchange::running(id, &self.client, events, task);
-        match coming {
-            Some(coming) => exchange.coming(coming),
-            None => exchange,
-        }
+        let ParkedCall { events, task, .. } = parked;
+        Exchange::running(id, &self.client, events, || task).continued_by(continuation)
     }
 
-    fn coming(&self, operator: &Arc<ClientOperator>) -> Option<Coming> {
+    fn continuation(&self, operator: &Arc<ClientOperator>) -> Option<Continuation> {
         let call = self.call.clone()?;
-        Some(Coming {
+        Some(Continuation {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
             subject: self.client.caller.subject.clone(),
@@ -145,24 +143,20 @@ impl Way {
     }
 
     fn start(self, id: RequestId) -> Exchange {
-        let (events, coming_out) = channel();
-        let around = self.gateway.around();
+        let (events, receiver) = channel();
+        let context = self.gateway.call_context();
         let client = Arc::clone(&self.client);
-        let operator = ClientOperator::new(client, self.meta.as_ref(), events, around);
+        let operator = ClientOperator::new(client, self.meta.as_ref(), events, context);
         let operator = operator.taking(self.form);
         operator.goes_on(self.part);
         if self.task.is_some() {
             operator.wants_task();
         }
         let operator = Arc::new(operator);
-        let (client, coming) = (Arc::clone(&self.client), self.coming(&operator));
-        // Boxed, because a task is moved on its way to where it runs, and when it is done.
-        let task = Task::new(Box::pin(self.run(operator)));
-        let exchange = Exchange::running(id, &client, coming_out, task);
-        match coming {
-            Some(coming) => exchange.coming(coming),
-            None => exchange,
-        }
+        let (client, continuation) = (Arc::clone(&self.client), self.continuation(&operator));
+        // Boxed, because a task's future is moved when it is spawned and when it is done.
+        let start = || Task::new(Box::pin(self.run(operator)));
+        Exchange::running(id, &client, receiver, start).continued_by(continuation)
     }
 
     #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
@@ -186,7 +180,7 @@ impl Way {
                 () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
             };
             match walked {
-                Ok(coming) => Ok(Done::Coming(Box::new(coming))),
+                Ok(coming) => Ok(Done::Streamed(Box::new(coming))),
                 Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
                 Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
             }
@@ -199,7 +193,7 @@ impl Way {
         call: Call,
         mut span: Option<Box<dyn Span>>,
         operator: &Arc<ClientOperator>,
-    ) -> Result<Delivering, Result<Screened, CallError>> {
+    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
         if self.client.view == View::All && self.kind == Kind::Resource {
             // Rarer than calls of tools, which need not carry it along.
@@ -219,7 +213,7 @@ impl Way {
         mut call: Call,
         mut span: Option<Box<dyn Span>>,
         operator: &Arc<ClientOperator>,
-    ) -> Result<Delivering, Result<Screened, CallError>> {
+    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         // Written down from the first look for it: who tries what is not there leaves a trace too.
         let attempt = hub.begin_search(&call);
         let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {

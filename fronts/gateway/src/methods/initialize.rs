@@ -12,8 +12,8 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::{client_name, named};
 use crate::client::{Client, Party, View};
-use crate::exchange::Answer;
-use crate::fairness::client_names::Place;
+use crate::exchange::answer::Answer;
+use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::protocol::capabilities;
@@ -33,7 +33,7 @@ impl Gateway {
     ) -> (Answer, Option<Arc<Client>>) {
         let empty = Json::empty_object();
         let params = params.unwrap_or(&empty);
-        let [version, able, info] =
+        let [version, capabilities, info] =
             object::peek(params, ["protocolVersion", "capabilities", "clientInfo"]);
         let Some(version) = version.and_then(|version| version.read::<String>().ok()) else {
             let fault = Fault::invalid("`protocolVersion` must be a string");
@@ -42,9 +42,9 @@ impl Gateway {
         // What we do not know gets the newest that we do; the client decides whether to go on.
         let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
-        let able = able.unwrap_or_else(Json::empty_object);
+        let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (party, session) = self.known(party, info.as_ref());
-        let client = Arc::new(Client::new(revision, able, party, session));
+        let client = Arc::new(Client::new(revision, capabilities, party, session));
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
         let mut members = vec![
@@ -74,7 +74,7 @@ impl Gateway {
     /// The party, and whether its name counts.
     fn counted(&self, party: Party) -> Party {
         let Some(from) = party.caller.from else { return party };
-        let counted = self.names.count(Place::of(from), name(&party.caller), self.now());
+        let counted = self.names.count(ClientNetwork::of(from), name(&party.caller), self.now());
         Party { counted, ..party }
     }
 
@@ -134,8 +134,8 @@ impl Gateway {
                 let hub = self.hub();
                 let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
                 let reached =
-                    |name: &&ServerName| hub.policy.out_of_reach(&client.caller, name).is_none();
-                let known = |name| Some((name, hub.backends.get(name)?.known()?));
+                    |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
+                let known = |name| Some((name, hub.about(name)?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
                     gathered.lists.keys().filter(reached).filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
@@ -154,14 +154,13 @@ impl Gateway {
     }
 
     fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
-        let (revision, able, info) = read_modern(params)?;
+        let (revision, capabilities, info) = read_modern(params)?;
         let (party, session) = self.known(party, info.as_ref());
-        Ok(Arc::new(Client::new(revision, able, party, session)))
+        Ok(Arc::new(Client::new(revision, capabilities, party, session)))
     }
 
     async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
-        let backend = Arc::clone(self.hub().backends.get(server)?);
-        tokio::time::timeout(WAIT_FOR_ONE, backend.about()).await.ok()?.ok()
+        tokio::time::timeout(WAIT_FOR_ONE, self.hub().introduce(server)).await.ok()?.ok()
     }
 }
 
@@ -191,12 +190,13 @@ pub(crate) fn server_meta() -> Json {
 fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), Fault> {
     let meta = params.and_then(|params| object::get(params, "_meta"));
     let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
-    let [version, able, info] = object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
+    let [version, capabilities, info] =
+        object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
     let version: String = version
         .and_then(|version| version.read().ok())
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_VERSION}`")))?;
-    let able = able
-        .filter(|able| able.as_bytes().starts_with(b"{"))
+    let capabilities = capabilities
+        .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
     let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
     let Some(revision) = revision else {
@@ -210,5 +210,5 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
         );
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
-    Ok((revision, able, info))
+    Ok((revision, capabilities, info))
 }

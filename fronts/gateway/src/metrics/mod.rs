@@ -76,7 +76,7 @@ struct Counts {
 }
 
 /// A call that is counted as under way; dropped unended it counts as abandoned.
-pub(crate) struct Counted {
+pub(crate) struct CallTimer {
     in_flight: std::sync::Arc<AtomicUsize>,
     counts: std::sync::Arc<Counts>,
     begun: Instant,
@@ -86,9 +86,9 @@ pub(crate) struct Counted {
 // === impl Metrics ===
 
 impl Metrics {
-    pub(crate) fn begin(&self) -> Counted {
+    pub(crate) fn begin(&self) -> CallTimer {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Counted {
+        CallTimer {
             in_flight: std::sync::Arc::clone(&self.in_flight),
             counts: std::sync::Arc::clone(&self.counts),
             begun: Instant::now(),
@@ -113,8 +113,8 @@ impl Metrics {
             *value = get(count);
         }
         let mut servers = BTreeMap::new();
-        for (_, backend) in hub.backends.iter().filter(|(name, _)| shows(name)) {
-            *servers.entry(backend.state().name().as_str()).or_default() += 1;
+        for state in hub.servers().filter(|name| shows(name)).filter_map(|name| hub.state(name)) {
+            *servers.entry(state.name().as_str()).or_default() += 1;
         }
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Readings {
@@ -129,7 +129,7 @@ impl Metrics {
             sessions: number(sessions),
             parked: number(parked),
             servers,
-            audit_lost: hub.audit.lost(),
+            audit_lost: hub.lost_entries(),
         }
     }
 
@@ -177,9 +177,9 @@ impl Metrics {
     }
 }
 
-// === impl Counted ===
+// === impl CallTimer ===
 
-impl Counted {
+impl CallTimer {
     pub(crate) fn end(mut self, ending: Ending) {
         self.ended = true;
         let count = match ending {
@@ -195,7 +195,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CallTimer {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
         self.in_flight.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! How each server is, as text for Prometheus.
 
 use capstan_hub::Hub;
-use capstan_hub::life::Vitals;
+use capstan_hub::Vitals;
 use capstan_model::ServerName;
 
 use crate::metrics::Text;

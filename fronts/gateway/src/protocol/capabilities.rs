@@ -15,14 +15,14 @@ const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "loggin
 
 /// What a client says it can do, without what its revision has no words for: a server must not
 /// answer it with anything that it cannot take.
-pub(crate) fn of_client(revision: Revision, able: Json) -> Json {
+pub(crate) fn of_client(revision: Revision, capabilities: Json) -> Json {
     if revision.is_modern() {
-        return able;
+        return capabilities;
     }
-    let able = object::without_member(&able, "tasks").unwrap_or(able);
-    let Some(extensions) = object::get(&able, "extensions") else { return able };
+    let capabilities = object::without_member(&capabilities, "tasks").unwrap_or(capabilities);
+    let Some(extensions) = object::get(&capabilities, "extensions") else { return capabilities };
     let rest = object::without_member(&extensions, TASKS)
-        .and_then(|rest| object::with_member(&able, "extensions", &rest));
+        .and_then(|rest| object::with_member(&capabilities, "extensions", &rest));
     rest.unwrap_or_else(|_| Json::empty_object())
 }
 
@@ -112,8 +112,8 @@ mod tests {
     const EXTENSION: &str = r#"{"io.modelcontextprotocol/tasks":{},"a/b":{"x":1}}"#;
 
     fn shown(revision: Revision, servers: &[(&str, &str)]) -> Vec<String> {
-        let about = |(protocol, able): &(&str, &str)| {
-            let capabilities = Some(Json::parse((*able).to_owned()).unwrap());
+        let about = |(protocol, capabilities): &(&str, &str)| {
+            let capabilities = Some(Json::parse((*capabilities).to_owned()).unwrap());
             let protocol = (*protocol).to_owned();
             Arc::new(About { protocol, capabilities, ..About::default() })
         };
@@ -142,15 +142,16 @@ mod tests {
 
     #[test]
     fn one_server_is_said_to_do_what_it_says_and_no_more() {
-        let of_old = |able: Option<&str>, protocol: &str| {
-            let capabilities = able.map(|able| Json::parse(able.to_owned()).unwrap());
+        let of_old = |capabilities: Option<&str>, protocol: &str| {
+            let capabilities =
+                capabilities.map(|capabilities| Json::parse(capabilities.to_owned()).unwrap());
             let protocol = protocol.to_owned();
             let about = Arc::new(About { protocol, capabilities, ..About::default() });
             let shown = of_server(Revision::V2025_06_18, Some(&about));
             let names = object::members(&shown).unwrap();
             names.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
         };
-        let of = |able| of_old(able, "2025-06-18");
+        let of = |capabilities| of_old(capabilities, "2025-06-18");
         assert_eq!(of(Some(r#"{"logging":{},"tools":{}}"#)), "tools logging");
         assert_eq!(of_old(Some(r#"{"tools":{}}"#), "2024-11-05"), "tools completions");
         assert_eq!(of(Some(r#"{"experimental":{"x":{}}}"#)), "experimental");
@@ -174,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_client_is_spoken_for_only_in_what_its_revision_can_take() {
-        let able = format!(r#"{{"roots":{{}},"tasks":{{}},"extensions":{EXTENSION}}}"#);
-        let able = Json::parse(able).unwrap();
-        let of = |revision| of_client(revision, able.clone()).to_string();
-        assert_eq!(of(Revision::V2026_07_28), able.to_string());
+        let capabilities = format!(r#"{{"roots":{{}},"tasks":{{}},"extensions":{EXTENSION}}}"#);
+        let capabilities = Json::parse(capabilities).unwrap();
+        let of = |revision| of_client(revision, capabilities.clone()).to_string();
+        assert_eq!(of(Revision::V2026_07_28), capabilities.to_string());
         let rest = r#"{"roots":{},"extensions":{"a/b":{"x":1}}}"#;
         assert_eq!(of(Revision::V2025_11_25), rest);
     }

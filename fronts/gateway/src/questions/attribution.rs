@@ -21,7 +21,7 @@ impl ClientOperator {
     }
 
     fn could_be_another(&self) -> bool {
-        self.client.view == View::All && self.around.servers > 1
+        self.client.view == View::All && self.context.servers > 1
     }
 
     /// A result that asks for input, each question signed as if it were asked alone.

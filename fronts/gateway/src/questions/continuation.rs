@@ -10,8 +10,8 @@ use crate::fairness::fair_share::Peer;
 use crate::gateway::Gateway;
 use crate::protocol::fault::Fault;
 use crate::questions::operator::ClientOperator;
-use crate::questions::parked_calls::Parked;
-use crate::questions::sealed_state::{Sealed, State};
+use crate::questions::parked_calls::ParkedCall;
+use crate::questions::sealed_state::{SealedState, State};
 
 /// The type of a result that asks for input.
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
@@ -20,7 +20,7 @@ pub(crate) const INPUT_REQUIRED: &str = "input_required";
 const PARK_GRACE: Duration = Duration::from_secs(30);
 
 /// How a call of a modern client goes on when there is something to ask.
-pub(crate) struct Coming {
+pub(crate) struct Continuation {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) subject: String,
     pub(crate) peer: Peer,
@@ -30,16 +30,16 @@ pub(crate) struct Coming {
     pub(crate) operator: Arc<ClientOperator>,
 }
 
-// === impl Coming ===
+// === impl Continuation ===
 
-impl Coming {
+impl Continuation {
     /// When a call that is parked now is given up.
     pub(crate) fn expires(&self) -> Duration {
-        self.gateway.now() + self.gateway.hub().limits.question_wait + PARK_GRACE
+        self.gateway.now() + self.gateway.hub().limits().question_wait + PARK_GRACE
     }
 
     /// Keeps a call until its client comes back; the answer that sends the client for it.
-    pub(crate) fn park(&self, parked: Parked) -> Result<Json, Fault> {
+    pub(crate) fn park(&self, parked: ParkedCall) -> Result<Json, Fault> {
         parked.operator.pause();
         let requests = parked.requests();
         match self.gateway.park.put(parked, self.peer) {
@@ -71,9 +71,9 @@ impl Gateway {
     }
 
     pub(crate) fn seal(&self, subject: &str, call: &str, state: State) -> Json {
-        let expires = self.now() + self.hub().limits.question_wait + PARK_GRACE;
+        let expires = self.now() + self.hub().limits().question_wait + PARK_GRACE;
         let (subject, call) = (subject.to_owned(), call.to_owned());
-        self.sealer.seal(&Sealed { subject, call, expires, state })
+        self.sealer.seal(&SealedState { subject, call, expires, state })
     }
 }
 

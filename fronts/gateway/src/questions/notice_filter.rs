@@ -6,25 +6,25 @@ use capstan_wire::{Json, object};
 use crate::client::{Client, Level};
 
 /// What the client wants to hear. With each part of a call it says so anew.
-pub(crate) struct Hearing {
+pub(crate) struct NoticeFilter {
     /// By which the client knows the progress of this call.
     pub(crate) token: Option<Json>,
     /// What it wants to hear of, of what the server logs.
-    level: Hears,
+    level: LogFilter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hears {
+enum LogFilter {
     Nothing,
     All,
     From(Level),
 }
 
-// === impl Hearing ===
+// === impl NoticeFilter ===
 
-impl Hearing {
+impl NoticeFilter {
     /// That of a client that is away.
-    pub(crate) const NOTHING: Self = Self { token: None, level: Hears::Nothing };
+    pub(crate) const NOTHING: Self = Self { token: None, level: LogFilter::Nothing };
 
     /// What the `_meta` of a request says.
     pub(crate) fn of(client: &Client, meta: Option<&Json>) -> Self {
@@ -34,9 +34,9 @@ impl Hearing {
         };
         let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
         let level = match (client.revision.is_modern(), level) {
-            (true, Some(level)) => Hears::From(level),
-            (true, None) => Hears::Nothing,
-            (false, _) => client.level().map_or(Hears::All, Hears::From),
+            (true, Some(level)) => LogFilter::From(level),
+            (true, None) => LogFilter::Nothing,
+            (false, _) => client.level().map_or(LogFilter::All, LogFilter::From),
         };
         Self { token, level }
     }
@@ -44,9 +44,9 @@ impl Hearing {
     /// Whether it wants to hear of log messages of this level.
     pub(crate) fn of_level(&self, level: &str) -> bool {
         match self.level {
-            Hears::Nothing => false,
-            Hears::All => true,
-            Hears::From(least) => Level::parse(level).is_none_or(|level| level >= least),
+            LogFilter::Nothing => false,
+            LogFilter::All => true,
+            LogFilter::From(least) => Level::parse(level).is_none_or(|level| level >= least),
         }
     }
 }

@@ -17,15 +17,15 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::client::Client;
-use crate::exchange::event_channel::{Size, Teller, Untold};
+use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
-use crate::fairness::client_names::Place;
+use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
 use crate::protocol::fault::INTERNAL;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
 use crate::questions::attribution::{for_legacy, without_id};
-use crate::questions::notice_filter::Hearing;
+use crate::questions::notice_filter::NoticeFilter;
 
 /// The person at this machine; no client has that number.
 const OWN: u64 = 0;
@@ -33,13 +33,13 @@ const OWN: u64 = 0;
 /// The client of one call.
 pub(crate) struct ClientOperator {
     pub(crate) client: Arc<Client>,
-    events: Teller<Event>,
-    hearing: Mutex<Hearing>,
-    pub(crate) around: Around,
+    events: EventSender<Event>,
+    filter: Mutex<NoticeFilter>,
+    pub(crate) context: CallContext,
     /// Whether it said yes to the call.
     approved: AtomicBool,
     /// The task that the call becomes, where that is wanted.
-    later: OnceLock<Later>,
+    later: OnceLock<PendingTask>,
     /// Whether its answer is sent whole: behind something else it is one event of many.
     whole: AtomicBool,
     /// Whether something was left out of what it was to be told.
@@ -47,7 +47,7 @@ pub(crate) struct ClientOperator {
 }
 
 /// What a call has around it.
-pub(crate) struct Around {
+pub(crate) struct CallContext {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
     /// Whether nobody is let in but from this machine.
@@ -63,7 +63,7 @@ pub(crate) enum Event {
     /// A message to the client.
     Message(Bytes),
     /// A question that a modern client can only be asked as the answer to its request.
-    Question(Open),
+    Question(OpenQuestion),
 }
 
 impl Size for Event {
@@ -76,7 +76,7 @@ impl Size for Event {
 }
 
 /// A question that has not been answered.
-pub(crate) struct Open {
+pub(crate) struct OpenQuestion {
     pub(crate) asking: Asking,
     pub(crate) params: Json,
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
@@ -84,7 +84,7 @@ pub(crate) struct Open {
 
 /// A question that a client with a handshake has been asked. Dropped while it is open, the client
 /// is told that nobody waits for its answer any more.
-struct Put<'a> {
+struct SentQuestion<'a> {
     operator: &'a ClientOperator,
     id: u64,
     is_open: bool,
@@ -92,7 +92,7 @@ struct Put<'a> {
 
 /// A task, before and after it has an id.
 #[derive(Default)]
-struct Later(OnceLock<String>);
+struct PendingTask(OnceLock<String>);
 
 // === impl ClientOperator ===
 
@@ -101,24 +101,24 @@ impl ClientOperator {
     pub(crate) fn new(
         client: Arc<Client>,
         meta: Option<&Json>,
-        events: Teller<Event>,
-        around: Around,
+        events: EventSender<Event>,
+        context: CallContext,
     ) -> Self {
-        let hearing = Mutex::new(Hearing::of(&client, meta));
+        let filter = Mutex::new(NoticeFilter::of(&client, meta));
         let (approved, later) = (AtomicBool::new(false), OnceLock::new());
         let (whole, has_left_out) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { client, events, hearing, around, approved, later, whole, has_left_out }
+        Self { client, events, filter, context, approved, later, whole, has_left_out }
     }
 
     /// The client wants a task: it hears of the call for as long as there is one.
     pub(crate) fn wants_task(&self) {
-        self.later.get_or_init(Later::default);
+        self.later.get_or_init(PendingTask::default);
     }
 
     /// The call has become a task, as this result says.
     pub(crate) fn became(&self, result: &Json) {
         let id = object::get(result, "task").and_then(|task| object::get_string(&task, "taskId"));
-        if let (Some(Later(later)), Some(id)) = (self.later.get(), id) {
+        if let (Some(PendingTask(later)), Some(id)) = (self.later.get(), id) {
             later.get_or_init(|| id);
         }
     }
@@ -130,16 +130,16 @@ impl ClientOperator {
 
     /// The client has come back with another part of the call.
     pub(crate) fn hear(&self, meta: Option<&Json>) {
-        *self.hearing() = Hearing::of(&self.client, meta);
+        *self.filter() = NoticeFilter::of(&self.client, meta);
     }
 
     /// The client is away until it comes back, and waits for nothing.
     pub(crate) fn pause(&self) {
-        *self.hearing() = Hearing::NOTHING;
+        *self.filter() = NoticeFilter::NOTHING;
     }
 
-    fn hearing(&self) -> MutexGuard<'_, Hearing> {
-        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn filter(&self) -> MutexGuard<'_, NoticeFilter> {
+        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The call goes on; what was said yes to stays so.
@@ -157,9 +157,9 @@ impl ClientOperator {
     fn tell(&self, method: &str, params: &Json) {
         self.whole.store(true, Ordering::Relaxed);
         let message = compose::notification(method, Some(params)).into();
-        match self.events.try_tell(Event::Message(message)) {
+        match self.events.try_send(Event::Message(message)) {
             Ok(()) => {}
-            Err(Untold::Unheard(Event::Message(message))) if self.hears_on() => {
+            Err(SendError::Closed(Event::Message(message))) if self.hears_on() => {
                 self.client.tell(message);
             }
             Err(_) => self.left_out(),
@@ -177,7 +177,7 @@ impl ClientOperator {
 
     /// Passes a log message on, if the client wants to hear of such.
     fn log(&self, level: &str, params: &Json) {
-        let hears = self.hearing().of_level(level);
+        let hears = self.filter().of_level(level);
         if hears {
             self.tell("notifications/message", params);
         }
@@ -189,7 +189,12 @@ impl ClientOperator {
         if self.client.revision.is_modern() {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
-            if self.events.tell(Event::Question(Open { asking, params, answer })).await.is_err() {
+            if self
+                .events
+                .send(Event::Question(OpenQuestion { asking, params, answer }))
+                .await
+                .is_err()
+            {
                 return Err(gone());
             }
             return answered.await.unwrap_or_else(|_| Err(gone()));
@@ -197,13 +202,13 @@ impl ClientOperator {
         let (id, asked) = self.client.ask();
         let params = for_legacy(params, asking, id);
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
-        let sent = self.events.tell(Event::Message(message.clone())).await;
+        let sent = self.events.send(Event::Message(message.clone())).await;
         // Of a task it may be asked elsewhere.
         let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
         if !is_asked {
             return Err(gone());
         }
-        let mut put = Put { operator: self, id, is_open: true };
+        let mut put = SentQuestion { operator: self, id, is_open: true };
         let reply = asked.reply().await;
         put.is_open = false;
         match reply {
@@ -224,9 +229,7 @@ impl ClientOperator {
         match Asking::of_method(&method) {
             Some(Asking::Elicit) if is_visit => self.can_visit(),
             Some(Asking::Elicit) => self.can_fill_in(),
-            Some(other @ (Asking::Sample | Asking::Roots)) => {
-                self.client.is_able(other.capability())
-            }
+            Some(other @ (Asking::Sample | Asking::Roots)) => self.client.can(other.capability()),
             None => false,
         }
     }
@@ -234,12 +237,12 @@ impl ClientOperator {
     /// Whether it can ask a person to visit a page.
     pub(crate) fn can_visit(&self) -> bool {
         self.client.revision >= Revision::V2025_11_25
-            && object::at_path(&self.client.able, "elicitation.url").is_some()
+            && object::at_path(&self.client.capabilities, "elicitation.url").is_some()
     }
 
     /// Whether it can ask a person to fill in a form. Who names no way at all means this one.
     fn can_fill_in(&self) -> bool {
-        let ways = object::get(&self.client.able, "elicitation");
+        let ways = object::get(&self.client.capabilities, "elicitation");
         ways.is_some_and(|ways| {
             object::get(&ways, "form").is_some() || object::get(&ways, "url").is_none()
         })
@@ -253,7 +256,7 @@ impl Operator for ClientOperator {
                 return Approval::No(Ground::Nobody);
             }
             let asked = self.put(Asking::Elicit, approval_form::form(question));
-            let Ok(answer) = tokio::time::timeout(self.around.patience, asked).await else {
+            let Ok(answer) = tokio::time::timeout(self.context.patience, asked).await else {
                 return Approval::No(Ground::Nobody);
             };
             match answer {
@@ -290,7 +293,7 @@ impl Operator for ClientOperator {
             if asking == Asking::Elicit && !can {
                 return Ok(Reply::Decline.to_json());
             }
-            let params = self.around.tasks.translate(&server, &params);
+            let params = self.context.tasks.translate(&server, &params);
             let answer = self.put(asking, self.signed(&server, asking, params)).await?;
             // A server could not read it as an answer, and would go on waiting for one.
             if !answer.as_bytes().starts_with(b"{") {
@@ -305,24 +308,24 @@ impl Operator for ClientOperator {
     fn notice(&self, notice: Notice) {
         match notice {
             Notice::Progress { server, params, .. } => {
-                let Some(token) = self.hearing().token.clone() else { return };
-                let params = self.around.tasks.translate(&server, &params);
+                let Some(token) = self.filter().token.clone() else { return };
+                let params = self.context.tasks.translate(&server, &params);
                 if let Ok(params) = object::with_member(&params, META_PROGRESS, &token) {
                     self.tell("notifications/progress", &params);
                 }
             }
             Notice::Log { server, level, params, .. } => {
-                self.log(&level, &self.around.tasks.translate(&server, &params));
+                self.log(&level, &self.context.tasks.translate(&server, &params));
             }
         }
     }
 
     fn able(&self) -> Option<Json> {
-        Some(self.client.able.clone())
+        Some(self.client.capabilities.clone())
     }
 
     fn wishes(&self) -> Wishes {
-        let progress = self.hearing().token.is_some();
+        let progress = self.filter().token.is_some();
         let flow = !self.whole.load(Ordering::Relaxed);
         Wishes { progress, input_required: self.client.revision.is_modern(), flow }
     }
@@ -334,7 +337,7 @@ impl Operator for ClientOperator {
     fn person(&self) -> u64 {
         // Who comes from this machine is whoever works at it, unless it is a door for others.
         match self.client.caller.from {
-            Some(from) if self.around.own && Place::of(from).is_here() => OWN,
+            Some(from) if self.context.own && ClientNetwork::of(from).is_here() => OWN,
             Some(_) | None => self.client.number,
         }
     }
@@ -344,14 +347,15 @@ impl Operator for ClientOperator {
     }
 
     fn hears_on(&self) -> bool {
-        let is_there = |Later(id): &Later| id.get().is_none_or(|id| self.around.tasks.knows(id));
+        let is_there =
+            |PendingTask(id): &PendingTask| id.get().is_none_or(|id| self.context.tasks.knows(id));
         self.later.get().is_some_and(is_there)
     }
 }
 
-// === impl Put ===
+// === impl SentQuestion ===
 
-impl Drop for Put<'_> {
+impl Drop for SentQuestion<'_> {
     fn drop(&mut self) {
         if !self.is_open {
             return;
@@ -362,7 +366,7 @@ impl Drop for Put<'_> {
         let message = Bytes::from(compose::notification("notifications/cancelled", Some(&params)));
         let ClientOperator { events, client, .. } = self.operator;
         // Where its request is over, there may still be another way to it.
-        if events.try_tell(Event::Message(message.clone())).is_err() {
+        if events.try_send(Event::Message(message.clone())).is_err() {
             client.tell(message);
         }
     }

@@ -11,9 +11,9 @@ use capstan_hub::ports::Unanswered;
 use capstan_wire::{Json, compose, object};
 
 use crate::exchange::Task;
-use crate::exchange::event_channel::Hearer;
-use crate::fairness::fair_share::{Peer, Share, Shares};
-use crate::questions::operator::{ClientOperator, Event, Open};
+use crate::exchange::event_channel::EventReceiver;
+use crate::fairness::fair_share::{FairShares, Peer, Share};
+use crate::questions::operator::{ClientOperator, Event, OpenQuestion};
 
 /// Calls that wait at the same time; one more is declined.
 const MAX_PARKED: usize = 1024;
@@ -22,34 +22,34 @@ const MAX_PARKED: usize = 1024;
 const MAX_OWN: usize = 128;
 
 /// Calls that wait for an answer, by number.
-pub(crate) struct Park {
+pub(crate) struct ParkedCalls {
     places: Mutex<Places>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
 }
 
 #[derive(Default)]
 struct Places {
     next: u64,
-    calls: HashMap<u64, (Parked, Share)>,
+    calls: HashMap<u64, (ParkedCall, Share)>,
 }
 
 /// A call that waits.
-pub(crate) struct Parked {
-    pub(crate) events: Hearer<Event>,
+pub(crate) struct ParkedCall {
+    pub(crate) events: EventReceiver<Event>,
     pub(crate) task: Task,
     /// The client as the road sees it.
     pub(crate) operator: Arc<ClientOperator>,
     /// What was asked, by the key it was asked under.
-    pub(crate) questions: Vec<(String, Open)>,
+    pub(crate) questions: Vec<(String, OpenQuestion)>,
     /// When it is given up.
     pub(crate) expires: Duration,
 }
 
-// === impl Park ===
+// === impl ParkedCalls ===
 
-impl Park {
+impl ParkedCalls {
     /// Keeps a call; gives it back when there is no place.
-    pub(crate) fn put(&self, parked: Parked, peer: Peer) -> Result<u64, Box<Parked>> {
+    pub(crate) fn put(&self, parked: ParkedCall, peer: Peer) -> Result<u64, Box<ParkedCall>> {
         let Some(share) = self.shares.take(peer) else { return Err(Box::new(parked)) };
         let mut places = self.places();
         places.next += 1;
@@ -60,14 +60,14 @@ impl Park {
     }
 
     /// Takes a call back; `None` when it was taken or given up.
-    pub(crate) fn take(&self, number: u64) -> Option<Parked> {
+    pub(crate) fn take(&self, number: u64) -> Option<ParkedCall> {
         self.places().calls.remove(&number).map(|(parked, _)| parked)
     }
 
     /// Gives up what has waited for too long.
     pub(crate) fn sweep(&self, now: Duration) {
         let mut places = self.places();
-        let is_late = |(_, (call, _)): &(&u64, &(Parked, Share))| call.expires <= now;
+        let is_late = |(_, (call, _)): &(&u64, &(ParkedCall, Share))| call.expires <= now;
         let late: Vec<u64> = places.calls.iter().filter(is_late).map(|(n, _)| *n).collect();
         let late: Vec<_> = late.iter().filter_map(|n| places.calls.remove(n)).collect();
         drop(places);
@@ -93,15 +93,15 @@ impl Park {
     }
 }
 
-impl Default for Park {
+impl Default for ParkedCalls {
     fn default() -> Self {
-        Self { places: Mutex::default(), shares: Shares::new(MAX_PARKED, MAX_OWN) }
+        Self { places: Mutex::default(), shares: FairShares::new(MAX_PARKED, MAX_OWN) }
     }
 }
 
-// === impl Parked ===
+// === impl ParkedCall ===
 
-impl Parked {
+impl ParkedCall {
     /// Answers what the client has an answer for. The rest stays open.
     pub(crate) fn answer(&mut self, responses: Option<&Json>) {
         let Some(responses) = responses else { return };
@@ -129,7 +129,7 @@ impl Parked {
                 loop {
                     tokio::select! {
                         _ = events.next() => {}
-                        _ = &mut task.0 => return,
+                        () = task.ended() => return,
                     }
                 }
             };

@@ -23,7 +23,7 @@ pub(crate) struct Sealer {
 
 /// What a state is good for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedState {
     /// Whose call it is.
     pub(crate) subject: String,
     /// A digest of the call.
@@ -75,7 +75,7 @@ impl Sealer {
         Ok(Self { key })
     }
 
-    pub(crate) fn seal(&self, sealed: &Sealed) -> Json {
+    pub(crate) fn seal(&self, sealed: &SealedState) -> Json {
         let millis = u64::try_from(sealed.expires.as_millis()).unwrap_or(u64::MAX);
         let (subject, call) = (compose::string(&sealed.subject), compose::string(&sealed.call));
         let expires = compose::number(millis);
@@ -170,9 +170,9 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(10);
 
-    fn sealed(state: State) -> Sealed {
+    fn sealed(state: State) -> SealedState {
         let (subject, call) = ("ann".to_owned(), "digest".to_owned());
-        Sealed { subject, call, expires: Duration::from_secs(20), state }
+        SealedState { subject, call, expires: Duration::from_secs(20), state }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use capstan_hub::ports::{
     Operator,
 };
 use capstan_hub::trace::Tracer;
-use capstan_hub::{Answer, Begun, Entry, Hub, Limits, Source};
+use capstan_hub::{Answer, Begun, Entry, HubBuilder, Source};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::access::Says;
 use capstan_policy::{Access, AccessTable, Pattern, PolicySource, Rule, ServerPolicy};
@@ -160,20 +160,13 @@ impl World {
         let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
         policy.permissions.global.allow = vec![all];
         policy.access = access;
-        let backend = Arc::<Files>::clone(&server) as Arc<dyn Backend>;
-        let hub = Hub {
-            backends: [(name, backend)].into_iter().collect(),
-            policy: Arc::new(policy.compile()),
-            audit: Arc::new(Log(Arc::clone(&entries))),
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            rates: capstan_hub::Rates::default(),
-            open_questions: Arc::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-            catalog: capstan_hub::catalog::Catalog::default(),
-            changes: Arc::default(),
-        };
+        let mut hub = HubBuilder::new(
+            Arc::new(policy.compile()),
+            Arc::new(Log(Arc::clone(&entries))),
+            Arc::new(Time(Instant::now())),
+        );
+        hub.add(Arc::<Files>::clone(&server));
+        let hub = hub.build();
         let bound = bind(settings).await.unwrap();
         let (address, metrics) = (bound.address(), bound.metrics_address());
         let (stop, stopped) = oneshot::channel();

@@ -93,7 +93,7 @@ async fn of_many_changes_at_once_no_kind_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_list_changes_when_a_rule_ceases_to_count() {
     let world = World::with(vec![Server::new("a").with_tools(&["read", "drop"])], |hub| {
-        let mut policy = allowing(hub.backends.keys());
+        let mut policy = allowing(hub.servers());
         let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
         let end = Some(Timestamp::from_second(60).unwrap());
         policy.permissions.global.deny = vec![Rule { expires_at: end, ..rule }];

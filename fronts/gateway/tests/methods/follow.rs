@@ -199,7 +199,7 @@ async fn what_may_be_asked_is_told_with_the_name_of_its_server_unless_a_rule_for
         let (a, of_a) = willing("a");
         let world = World::with(vec![a, modern("b")], |hub| {
             let pattern = Pattern::parse(&format!("Elicit({denied})")).unwrap();
-            let mut policy = allowing(hub.backends.keys());
+            let mut policy = allowing(hub.servers());
             policy.permissions.global.deny = vec![Rule::new(pattern, "permissions.deny")];
             hub.policy = Arc::new(policy.compile());
         });

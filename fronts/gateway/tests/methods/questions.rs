@@ -211,7 +211,7 @@ async fn a_page_is_asked_for_only_where_it_may_be_and_can_be() {
     assert_eq!(call(&world, PAGES).await, "");
     assert_eq!(call(&world, FORMS).await, "-32042");
     let world = World::with(vec![wants_visit()], |hub| {
-        let mut policy = allowing(hub.backends.keys());
+        let mut policy = allowing(hub.servers());
         let rule = Rule::new(Pattern::parse("Elicit(a)").unwrap(), "permissions.deny");
         policy.permissions.global.deny = vec![rule];
         hub.policy = Arc::new(policy.compile());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use capstan_gateway::View;
 use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
-use capstan_hub::ports::{Backend, Listing};
-use capstan_hub::{Hub, Rates};
+use capstan_hub::ports::Listing;
+use capstan_hub::{Hub, HubBuilder};
 use capstan_model::{CallError, Naming, ServerName};
 use capstan_policy::{Pattern, Rule};
 use futures::FutureExt as _;
@@ -28,29 +28,20 @@ fn library(name: &str) -> Server {
 }
 
 /// A hub with what the one in place has, and a policy of its own.
-fn next(world: &World, change: impl FnOnce(&mut Hub)) -> Arc<Hub> {
+fn next(world: &World, change: impl FnOnce(&mut HubBuilder)) -> Arc<Hub> {
     let hub = world.gateway.hub();
-    let mut next = Hub {
-        backends: hub.backends.clone(),
-        policy: Arc::clone(&hub.policy),
-        audit: Arc::clone(&hub.audit),
-        clock: Arc::clone(&hub.clock),
-        limits: hub.limits,
-        rates: Rates::default(),
-        approvals: Arc::clone(&hub.approvals),
-        pins: Arc::clone(&hub.pins),
-        open_questions: Arc::clone(&hub.open_questions),
-        catalog: Catalog::default(),
-        changes: Arc::clone(&hub.changes),
-    };
+    let mut next = HubBuilder::after(&hub);
+    (next.rates, next.catalog) = Default::default();
+    for name in hub.servers() {
+        next.keep(&hub, name);
+    }
     change(&mut next);
-    Arc::new(next)
+    Arc::new(next.build())
 }
 
 /// Puts another server in the place of one.
-fn replaced(hub: &mut Hub, server: Server) {
-    let server: Arc<dyn Backend> = Arc::new(server);
-    hub.backends.insert(server.name().clone(), server);
+fn replaced(hub: &mut HubBuilder, server: Server) {
+    hub.add(Arc::new(server));
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,9 +53,9 @@ async fn clients_are_told_if_and_only_if_they_see_something_else() {
     world.gateway.renew(&next(&world, |_| ()));
     let same = world.ask(&client, "tools/list", "{}").await.answer;
     assert!(same.contains("a__drop"), "{same}");
-    let denied = |hub: &mut Hub| {
+    let denied = |hub: &mut HubBuilder| {
         let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
-        let mut policy = allowing(hub.backends.keys());
+        let mut policy = allowing(hub.servers());
         policy.permissions.global.deny = vec![rule];
         hub.policy = Arc::new(policy.compile());
     };
@@ -108,7 +99,7 @@ fn renamed(world: &World, name: &str) -> Arc<Hub> {
     let overrides = Overrides::new([(server.clone(), [one].into_iter().collect())]);
     let overrides = Arc::new(overrides);
     let names = Names::new([(server, Naming::Prefixed)]).with(Arc::clone(&overrides));
-    next(world, |hub| hub.catalog = Catalog { names, overrides, ..Catalog::default() })
+    next(world, |hub| hub.catalog = Arc::new(Catalog { names, overrides, ..Catalog::default() }))
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capstan_gateway::View;
 use capstan_hub::ports::{Listener as _, Listing};
-use capstan_hub::{Hub, Rate, Rates};
+use capstan_hub::{HubBuilder, Rate, Rates};
 use capstan_model::{RateBy, ServerName};
 use capstan_policy::access::{AccessTo, Grant, Says};
 use capstan_policy::{Access, AccessTable, Glob, Pattern, Rule};
@@ -37,7 +37,11 @@ fn rules(patterns: &[&str]) -> Vec<Rule> {
 }
 
 /// The codes of the same errand, sent so often, and how many reached the server.
-async fn sent(change: impl FnOnce(&mut Hub), method: &str, params: &str) -> (Vec<String>, usize) {
+async fn sent(
+    change: impl FnOnce(&mut HubBuilder),
+    method: &str,
+    params: &str,
+) -> (Vec<String>, usize) {
     let world = World::with(vec![server()], change);
     let client = world.legacy(View::One("a".parse().unwrap()), "{}").await;
     let mut codes = Vec::new();
@@ -50,12 +54,12 @@ async fn sent(change: impl FnOnce(&mut Hub), method: &str, params: &str) -> (Vec
 
 #[tokio::test(start_paused = true)]
 async fn errands_obey_rates_and_quota() {
-    let rate = |hub: &mut Hub| {
+    let rate = |hub: &mut HubBuilder| {
         let (every, tools) = (Duration::from_mins(1), Vec::new());
-        hub.rates =
-            Rates::new(vec![Rate { limit: 1, every, by: RateBy::Caller, tools, reason: None }]);
+        let rate = Rate { limit: 1, every, by: RateBy::Caller, tools, reason: None };
+        hub.rates = Arc::new(Rates::new(vec![rate]));
     };
-    let quota = |hub: &mut Hub| hub.limits.quota = Some(1);
+    let quota = |hub: &mut HubBuilder| hub.limits.quota = Some(1);
     for (method, params) in [("resources/subscribe", SUBSCRIBE), ("completion/complete", COMPLETE)]
     {
         for (codes, reached) in
@@ -105,8 +109,8 @@ async fn an_errand_that_a_server_could_read_otherwise_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn errands_are_decided_on_with_their_arguments() {
     let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {
-        move |hub: &mut Hub| {
-            let mut policy = allowing(hub.backends.keys());
+        move |hub: &mut HubBuilder| {
+            let mut policy = allowing(hub.servers());
             (policy.permissions.global.deny, policy.permissions.global.ask) =
                 (rules(deny), rules(ask));
             hub.policy = Arc::new(policy.compile());
@@ -129,13 +133,13 @@ async fn errands_are_decided_on_with_their_arguments() {
 }
 
 /// Two servers, of which the role `reader` may use `a` alone.
-fn with_role(hub: &mut Hub) {
+fn with_role(hub: &mut HubBuilder) {
     grant_to_readers(hub, "a");
 }
 
 /// The role `reader` may use the servers of these names, and no others.
-pub(crate) fn grant_to_readers(hub: &mut Hub, servers: &str) {
-    let mut policy = allowing(hub.backends.keys());
+pub(crate) fn grant_to_readers(hub: &mut HubBuilder, servers: &str) {
+    let mut policy = allowing(hub.servers());
     let names: Vec<ServerName> = policy.servers.keys().cloned().collect();
     let grant = Grant {
         servers: vec![Glob::stars(servers)],

@@ -8,7 +8,7 @@ use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, AuditLog, Backend, BoxFuture, Clock, Errand, Item, Listing, Operator,
 };
-use capstan_hub::{Answer, Entry, Hub, Limits};
+use capstan_hub::{Answer, Entry, HubBuilder};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, RequestId, compose, object};
@@ -121,27 +121,18 @@ impl World {
     }
 
     /// The same, with something changed before it runs.
-    pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut Hub)) -> Self {
+    pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut HubBuilder)) -> Self {
         let sent = Arc::<Mutex<Vec<String>>>::default();
-        let backend = |server: Server| {
-            let server = Server { sent: Arc::clone(&sent), ..server };
-            (server.name.clone(), Arc::new(server) as Arc<dyn Backend>)
-        };
-        let mut hub = Hub {
-            policy: Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
-            backends: servers.into_iter().map(backend).collect(),
-            audit: Arc::new(Log),
-            clock: Arc::new(Time(Instant::now())),
-            limits: Limits::default(),
-            rates: capstan_hub::Rates::default(),
-            approvals: Arc::default(),
-            pins: Arc::default(),
-            open_questions: Arc::default(),
-            catalog: capstan_hub::catalog::Catalog::default(),
-            changes: Arc::default(),
-        };
+        let mut hub = HubBuilder::new(
+            Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
+            Arc::new(Log),
+            Arc::new(Time(Instant::now())),
+        );
+        for server in servers {
+            hub.add(Arc::new(Server { sent: Arc::clone(&sent), ..server }));
+        }
         change(&mut hub);
-        Self { gateway: Gateway::new(Arc::new(hub)).unwrap(), sent }
+        Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent }
     }
 
     /// A client of 2025-11-25 that can do this.

@@ -9,8 +9,8 @@ use capstan_wire::{Json, object};
 pub use self::sole::sole_part;
 
 use self::pretty::pretty;
-use capstan_safety::clean::clean;
 use crate::clean::one_line;
+use capstan_safety::clean::clean;
 
 /// Longest excerpt of a block that nobody here knows.
 const MAX_EXCERPT: usize = 200;

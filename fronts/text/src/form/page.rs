@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capstan_hub::ports::Reply;
 use capstan_model::ServerName;
+use capstan_safety::clean::clean;
 
 use super::ask::{Decision, decide, say_message};
 use super::prompt::{Closed, Prompter};
-use capstan_safety::clean::clean;
 use crate::clean::one_line;
 use crate::panel::{self, Seen};
 

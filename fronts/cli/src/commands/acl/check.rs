@@ -3,7 +3,7 @@
 use capstan_app::{AppError, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Door, Explained, Told};
+use capstan_hub::{Door, Explained, Freshness, Told};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
 use capstan_text::clean::one_line;
@@ -122,11 +122,11 @@ impl Check<'_> {
 
     async fn all_tools(&self, print: &Printer) -> Result<(), AppError> {
         let (hub, server) = (self.context.hub(self.setup)?, &self.entry.name);
-        let Some(backend) = hub.backends.get(server) else {
+        if !hub.has(server) {
             return Err(AppError::not_found(format!("server `{server}` is not in use")));
-        };
+        }
         let waiting = Waiting::new(print, &format!("starting `{server}`"));
-        let items = hub.list(backend, Listing::Tools).await?;
+        let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
         let now = self.context.host.now();
         let explain = |item: &Item| {

@@ -68,13 +68,13 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppE
             .zip(items.iter())
     });
     let rows = all.map(|(id, item)| {
-        let classified = hub.policy.classify(&id, &item.definition);
+        let classified = hub.policy().classify(&id, &item.definition);
         Row::new(Some(id.server.to_string()), id.item, classified)
     });
     show(context, &rows.collect::<Vec<_>>());
     tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
     tell_missing(context, hub, &gathered);
-    if hub.backends.is_empty() {
+    if hub.servers().len() == 0 {
         context.say_no_servers(&setup);
     }
     Ok(context.exit_without(&setup, gathered.failed.keys()))

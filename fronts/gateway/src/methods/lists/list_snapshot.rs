@@ -19,7 +19,7 @@ use crate::protocol::revision::Revision;
 const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// One list, ready to be sent.
-pub(crate) struct Built {
+pub(crate) struct ListSnapshot {
     /// What it was made of. As long as that is the same, so is the list.
     sources: Vec<(ServerName, Arc<[Item]>)>,
     pages: Vec<Arc<Page>>,
@@ -58,13 +58,13 @@ struct Book {
     current: Page,
 }
 
-// === impl Built ===
+// === impl ListSnapshot ===
 
-impl Built {
+impl ListSnapshot {
     pub(crate) fn new(hub: &Hub, made: Made) -> Self {
         let Made { sources, pages: Pages { all, legacy, .. }, owners, until, pins } = made;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
-        let rules = Arc::clone(&hub.policy);
+        let rules = Arc::clone(hub.policy());
         Self { sources, pages, legacy, owners, until, pins, rules }
     }
 
@@ -99,7 +99,7 @@ impl Built {
 
     /// Whether it was made under the rules of this hub.
     pub(crate) fn is_under(&self, hub: &Hub) -> bool {
-        Arc::ptr_eq(&self.rules, &hub.policy)
+        Arc::ptr_eq(&self.rules, hub.policy())
     }
 
     /// Whether it is what a hub makes of these lists now.
@@ -111,8 +111,8 @@ impl Built {
             .all(|((name, items), (other, now))| name == other && Arc::ptr_eq(items, now));
         same && self.sources.len() == gathered.lists.len()
             && self.is_under(hub)
-            && self.pins == hub.pins.version()
-            && !self.is_over(hub.clock.now())
+            && self.pins == hub.pins().version()
+            && !self.is_over(hub.clock().now())
     }
 }
 
@@ -178,13 +178,13 @@ mod tests {
 
     use super::*;
 
-    fn pages(items: &[Json]) -> Built {
+    fn pages(items: &[Json]) -> ListSnapshot {
         let mut pages = Pages::of(Listing::Tools);
         for item in items {
             pages.push(item, None);
         }
         let (pages, legacy) = (pages.all.finish(), pages.legacy.map(Book::finish));
-        Built { pages, legacy, ..Built::empty() }
+        ListSnapshot { pages, legacy, ..ListSnapshot::empty() }
     }
 
     fn texts(pages: &[Arc<Page>]) -> Vec<String> {

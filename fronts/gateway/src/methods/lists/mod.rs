@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::Hub;
 use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience};
-use capstan_hub::ports::{Backend, Item, Listing};
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Freshness, Hub};
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
 
 use crate::client::{Client, View};
-use crate::exchange::{Payload, Text};
+use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
 use crate::methods::initialize::server_meta;
-use crate::methods::lists::list_snapshot::{Built, Made, Pages};
-use crate::methods::lists::visible_lists::{Change, Classes};
+use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
+use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::fault::Fault;
 
 /// How long a list waits after the latest answer of a server, and how long in all.
@@ -38,9 +38,9 @@ const MAPPED: &str = "capstan://";
 /// The lists as they are served, by what is shown.
 #[derive(Default)]
 pub(crate) struct Lists {
-    built: Mutex<HashMap<(View, Listing), Arc<Built>>>,
+    built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
     /// The same for callers whom access rules bind.
-    pub(crate) classes: Classes,
+    pub(crate) classes: VisibleLists,
     /// Servers whose list somebody waits for in the background.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
 }
@@ -84,7 +84,7 @@ impl Gateway {
         self: &Arc<Self>,
         view: &View,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         self.built_in(&self.hub(), view, listing).await
     }
 
@@ -94,7 +94,7 @@ impl Gateway {
         hub: &Hub,
         view: &View,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         let gathered = match view {
             View::All => self.gather_all(hub, listing, Ask::List).await,
             View::One(server) => gather_one(hub, server, listing).await?,
@@ -130,22 +130,21 @@ impl Gateway {
     async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let gathered = self.gather(hub, listing, ask).await;
         for server in &gathered.pending {
-            if let Some(backend) = hub.backends.get(server) {
-                self.wait_for(Arc::clone(backend), listing);
-            }
+            self.wait_for(hub, server, listing);
         }
         gathered
     }
 
     /// Waits for a server that is late, once, and tells everybody when it is there.
-    fn wait_for(self: &Arc<Self>, backend: Arc<dyn Backend>, listing: Listing) {
-        let key = (backend.name().clone(), listing);
+    fn wait_for(self: &Arc<Self>, hub: &Hub, server: &ServerName, listing: Listing) {
+        let key = (server.clone(), listing);
         if !self.lists.awaited().insert(key.clone()) {
             return;
         }
         let gateway = Arc::clone(self);
+        let list = hub.list_in_background(server, listing);
         tokio::spawn(async move {
-            let there = backend.list(listing).await.is_ok();
+            let there = list.await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
                 gateway.changes.note(&key.0, listing);
@@ -230,7 +229,7 @@ impl Lists {
     }
 
     /// A list as it was last served to whoever no access rule binds.
-    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<Built>> {
+    pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<ListSnapshot>> {
         self.built().get(&(view.clone(), listing)).cloned()
     }
 
@@ -239,7 +238,7 @@ impl Lists {
         self.built().keys().cloned().collect()
     }
 
-    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<Built>>> {
+    fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<ListSnapshot>>> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -255,8 +254,10 @@ impl Lists {
 
 async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<Gathered, Fault> {
     let mut gathered = Gathered::default();
-    let Some(backend) = hub.backends.get(server) else { return Ok(gathered) };
-    let items = hub.list(backend, listing).await.map_err(|error| {
+    if !hub.has(server) {
+        return Ok(gathered);
+    }
+    let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
         let revision = crate::protocol::revision::Revision::LATEST_LEGACY;
         Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
     })?;
@@ -271,9 +272,9 @@ pub(crate) fn build(
     listing: Listing,
     gathered: &Gathered,
     caller: &Caller,
-) -> Built {
+) -> ListSnapshot {
     // Before anything is looked at, so that a change meanwhile makes it anew.
-    let pins = hub.pins.version();
+    let pins = hub.pins().version();
     let sources: Vec<(ServerName, Arc<[Item]>)> =
         gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
     let mut pages = Pages::of(listing);
@@ -283,7 +284,7 @@ pub(crate) fn build(
         Listing::Prompts => Kind::Prompt,
         Listing::Resources | Listing::Templates => Kind::Resource,
     };
-    let names = &hub.catalog.names;
+    let names = &hub.catalog().names;
     if kind != Kind::Resource {
         for (server, items) in &gathered.lists {
             names.learn(kind, Alphabet::Usual, server, items);
@@ -291,7 +292,7 @@ pub(crate) fn build(
     }
     for (server, item) in hub.visible_items(gathered, kind, caller) {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
-        let changed = (kind == Kind::Tool).then(|| hub.catalog.overrides.shown(&id)).flatten();
+        let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
         let is_named = *view == View::All && kind != Kind::Resource;
@@ -319,7 +320,7 @@ pub(crate) fn build(
         }
     }
     let until = hub.rules_change_at();
-    Built::new(hub, Made { sources, pages, owners, until, pins })
+    ListSnapshot::new(hub, Made { sources, pages, owners, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {

@@ -11,7 +11,7 @@ use capstan_model::{Caller, ServerName};
 use crate::client::{Client, View};
 use crate::gateway::Gateway;
 use crate::methods::lists::build;
-use crate::methods::lists::list_snapshot::Built;
+use crate::methods::lists::list_snapshot::ListSnapshot;
 use crate::protocol::fault::Fault;
 
 /// How many such lists are kept; the one that nobody has asked for the longest goes first.
@@ -19,7 +19,7 @@ const MAX_LISTS: usize = 256;
 
 /// The lists of those whom access rules bind.
 #[derive(Default)]
-pub(crate) struct Classes(Mutex<Kept>);
+pub(crate) struct VisibleLists(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -30,8 +30,8 @@ struct Kept {
 
 /// A list of everything, and what has become of it.
 pub(crate) struct Change {
-    pub(crate) before: Arc<Built>,
-    pub(crate) after: Arc<Built>,
+    pub(crate) before: Arc<ListSnapshot>,
+    pub(crate) after: Arc<ListSnapshot>,
 }
 
 /// Whose list of what.
@@ -45,8 +45,8 @@ pub(crate) struct Key {
 
 struct List {
     /// The list of everything that it was made from. As long as that is the same, so is this.
-    of: Arc<Built>,
-    built: Arc<Built>,
+    of: Arc<ListSnapshot>,
+    built: Arc<ListSnapshot>,
     asked: u64,
 }
 
@@ -56,7 +56,7 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Client,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         self.seen_by(&client.view, &client.caller, listing).await
     }
 
@@ -66,18 +66,24 @@ impl Gateway {
         view: &View,
         caller: &Caller,
         listing: Listing,
-    ) -> Result<Arc<Built>, Fault> {
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         // One hub for both: what was made under one is not looked at under another.
         let hub = self.hub();
         let all = self.built_in(&hub, view, listing).await?;
-        if !hub.policy.binds(caller) {
+        if !hub.policy().binds(caller) {
             return Ok(all);
         }
         Ok(self.own(&hub, Key::new(view, listing, caller), &all, caller))
     }
 
     /// What those see of a list who are like this caller.
-    fn own(&self, hub: &Hub, key: Key, all: &Arc<Built>, caller: &Caller) -> Arc<Built> {
+    fn own(
+        &self,
+        hub: &Hub,
+        key: Key,
+        all: &Arc<ListSnapshot>,
+        caller: &Caller,
+    ) -> Arc<ListSnapshot> {
         if let Some(known) = self.lists.classes.get(&key, all) {
             return known;
         }
@@ -101,7 +107,7 @@ impl Gateway {
         known: &mut HashMap<Key, bool>,
     ) -> bool {
         let hub = self.hub();
-        if !hub.policy.binds(caller) {
+        if !hub.policy().binds(caller) {
             return true;
         }
         let key = Key::new(view, listing, caller);
@@ -113,7 +119,7 @@ impl Gateway {
 
     /// Whether there is a server of that name, and something of it is within the caller's reach.
     pub(crate) fn shows(&self, server: &ServerName, caller: &Caller) -> bool {
-        self.knows(server) && self.hub().policy.out_of_reach(caller, server).is_none()
+        self.knows(server) && self.hub().policy().out_of_reach(caller, server).is_none()
     }
 }
 
@@ -129,11 +135,11 @@ impl Key {
     }
 }
 
-// === impl Classes ===
+// === impl VisibleLists ===
 
-impl Classes {
+impl VisibleLists {
     /// The list, if it was made from this one.
-    fn get(&self, key: &Key, of: &Arc<Built>) -> Option<Arc<Built>> {
+    fn get(&self, key: &Key, of: &Arc<ListSnapshot>) -> Option<Arc<ListSnapshot>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.asked += 1;
         let asked = kept.asked;
@@ -152,12 +158,12 @@ impl Classes {
         view: &View,
         caller: &Caller,
         listing: Listing,
-    ) -> Option<Arc<Built>> {
+    ) -> Option<Arc<ListSnapshot>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.lists.get(&Key::new(view, listing, caller)).map(|list| Arc::clone(&list.built))
     }
 
-    fn put(&self, key: Key, of: Arc<Built>, built: Arc<Built>) {
+    fn put(&self, key: Key, of: Arc<ListSnapshot>, built: Arc<ListSnapshot>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.lists.len() >= MAX_LISTS && !kept.lists.contains_key(&key) {
             let oldest = kept.lists.iter().min_by_key(|(_, list)| list.asked);
@@ -182,7 +188,7 @@ mod tests {
 
     #[test]
     fn only_so_many_lists_are_kept_and_the_one_in_use_is_among_them() {
-        let (classes, all) = (Classes::default(), Arc::new(Built::empty()));
+        let (classes, all) = (VisibleLists::default(), Arc::new(ListSnapshot::empty()));
         for number in 0..MAX_LISTS * 2 {
             classes.put(key(&number.to_string()), Arc::clone(&all), Arc::clone(&all));
             assert!(classes.get(&key("0"), &all).is_some());
@@ -193,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_list_that_was_made_from_another_one_is_not_served() {
-        let (classes, all) = (Classes::default(), Arc::new(Built::empty()));
+        let (classes, all) = (VisibleLists::default(), Arc::new(ListSnapshot::empty()));
         classes.put(key("ann"), Arc::clone(&all), Arc::clone(&all));
         assert!(classes.get(&key("ann"), &all).is_some());
         assert!(classes.get(&key("bob"), &all).is_none());
-        assert!(classes.get(&key("ann"), &Arc::new(Built::empty())).is_none());
+        assert!(classes.get(&key("ann"), &Arc::new(ListSnapshot::empty())).is_none());
     }
 }

@@ -18,9 +18,10 @@ use futures::future::pending;
 
 use crate::client::identity::caller_of;
 use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
-use crate::exchange::event_channel::{Teller, channel};
-use crate::exchange::{Exchange, Payload, Task};
-use crate::fairness::fair_share::Shares;
+use crate::exchange::answer::Payload;
+use crate::exchange::event_channel::{EventSender, channel};
+use crate::exchange::{Exchange, Task};
+use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
 use crate::methods::lists::visible_lists::Change;
 use crate::methods::tasks::needs_tasks;
@@ -35,12 +36,12 @@ const MAX_LISTENS: usize = 10_000;
 const MAX_OWN: usize = 1000;
 
 /// Whom changes are told to.
-pub(crate) struct Audience {
+pub(crate) struct Subscribers {
     /// Clients that are connected, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
     listens: Mutex<HashMap<u64, Arc<Listen>>>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
 }
 
 /// A subscription of a modern client.
@@ -51,7 +52,7 @@ pub(crate) struct Listen {
     id: Json,
     lists: HashSet<&'static str>,
     resources: HashMap<(ServerName, String), String>,
-    events: Teller<Event>,
+    events: EventSender<Event>,
 }
 
 /// Who asks for a subscription, and by which request.
@@ -98,7 +99,7 @@ impl Gateway {
         if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
             return Exchange::fault(id, needs_tasks());
         }
-        let (events, coming_out) = channel();
+        let (events, receiver) = channel();
         let own_id = match &id {
             RequestId::Number(number) => {
                 Json::from_value(number).unwrap_or_else(|_| Json::empty_object())
@@ -112,14 +113,14 @@ impl Gateway {
         };
         let gateway = Arc::clone(self);
         let task = async move { gateway.run_listen(listener, filter, events).await };
-        Exchange::running(id, client, coming_out, Task::new(task))
+        Exchange::running(id, client, receiver, || Task::new(task))
     }
 
     async fn run_listen(
         self: Arc<Self>,
         Listening { client, caller, id }: Listening,
         filter: Json,
-        events: Teller<Event>,
+        events: EventSender<Event>,
     ) -> Result<Payload, Fault> {
         let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
         let lists: HashSet<&'static str> =
@@ -147,7 +148,7 @@ impl Gateway {
         let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
         // The first message says what was understood.
         let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
-        if listen.events.tell(Event::Message(first)).await.is_err() {
+        if listen.events.send(Event::Message(first)).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
         let number = self.audience.add(Arc::clone(&listen));
@@ -241,9 +242,9 @@ impl Listener for Gateway {
     }
 }
 
-// === impl Audience ===
+// === impl Subscribers ===
 
-impl Audience {
+impl Subscribers {
     fn add(&self, listen: Arc<Listen>) -> u64 {
         let mut listens = self.listens();
         let number = listens.keys().max().map_or(1, |last| last + 1);
@@ -307,9 +308,9 @@ impl Audience {
     }
 }
 
-impl Default for Audience {
+impl Default for Subscribers {
     fn default() -> Self {
-        let shares = Shares::new(MAX_LISTENS, MAX_OWN);
+        let shares = FairShares::new(MAX_LISTENS, MAX_OWN);
         Self { clients: Mutex::default(), listens: Mutex::default(), shares }
     }
 }
@@ -333,14 +334,14 @@ impl Listen {
     }
 
     fn tell(&self, method: &str, params: &Json) {
-        if self.events.try_tell(Event::Message(self.message(method, params))).is_err() {
+        if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
             tracing::debug!("a client does not read what it is told; a message is left out");
         }
     }
 
     /// Tells it when there is room; `None` when nobody hears it.
     pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
-        self.events.tell(Event::Message(self.message(method, params))).await.ok()
+        self.events.send(Event::Message(self.message(method, params))).await.ok()
     }
 
     fn message(&self, method: &str, params: &Json) -> Bytes {

@@ -17,14 +17,14 @@ type Resource = (ServerName, String);
 
 /// Resources that are about to be watched, and whose turn it is to speak with a server about it.
 #[derive(Default)]
-pub(crate) struct Watching {
+pub(crate) struct ResourceWatches {
     wanted: Mutex<HashMap<Resource, usize>>,
     /// One at a time for each server, so that what it hears last is what holds.
     turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// A resource that is watched until this is dropped, and then only if somebody wants to hear of it.
-pub(crate) struct Wanting {
+pub(crate) struct ResourceWatch {
     gateway: Arc<Gateway>,
     resource: Resource,
 }
@@ -38,7 +38,7 @@ impl Gateway {
         caller: Arc<Caller>,
         uri: &str,
         (method, asks): (&'static str, Asks),
-    ) -> Result<(ServerName, String, Wanting), CallError> {
+    ) -> Result<(ServerName, String, ResourceWatch), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
         let hub = self.hub();
@@ -65,10 +65,10 @@ impl Gateway {
         client: &Client,
         (call, asks): (Call, Asks),
         id: &ItemId,
-    ) -> Result<Wanting, CallError> {
+    ) -> Result<ResourceWatch, CallError> {
         // Before it is this one's turn: somebody may have to be asked, and others need not wait.
         let admitted = attempt.admit(&client.session, call, id, asks).await?;
-        let wanting = Wanting::new(self, &id.server, &id.item);
+        let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
         // At the hub that has decided about it.
         let done = hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
@@ -103,9 +103,9 @@ impl Gateway {
     }
 }
 
-// === impl Watching ===
+// === impl ResourceWatches ===
 
-impl Watching {
+impl ResourceWatches {
     async fn turn(&self, server: &ServerName) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,9 +119,9 @@ impl Watching {
     }
 }
 
-// === impl Wanting ===
+// === impl ResourceWatch ===
 
-impl Wanting {
+impl ResourceWatch {
     fn new(gateway: &Arc<Gateway>, server: &ServerName, uri: &str) -> Self {
         let resource = (server.clone(), uri.to_owned());
         *gateway.watching.wanted().entry(resource.clone()).or_default() += 1;
@@ -129,7 +129,7 @@ impl Wanting {
     }
 }
 
-impl Drop for Wanting {
+impl Drop for ResourceWatch {
     fn drop(&mut self) {
         let mut wanted = self.gateway.watching.wanted();
         if let Some(count) = wanted.get_mut(&self.resource) {

@@ -9,13 +9,13 @@ use capstan_wire::{Json, compose, object};
 
 use crate::client::{Client, View};
 use crate::gateway::Gateway;
-use crate::questions::notice_filter::Hearing;
+use crate::questions::notice_filter::NoticeFilter;
 
 impl Gateway {
     /// A page was visited; whoever was asked to visit it knows its id.
     pub(crate) fn tell_visited(&self, server: &ServerName, method: &str, params: Option<&Json>) {
         let message = Bytes::from(compose::notification(method, params));
-        for client in self.seeing(server).filter(|client| client.is_able("elicitation")) {
+        for client in self.seeing(server).filter(|client| client.can("elicitation")) {
             client.tell(message.clone());
         }
     }
@@ -26,7 +26,7 @@ impl Gateway {
         let mut seeing = self.seeing(server);
         let (Some(client), None) = (seeing.next(), seeing.next()) else { return };
         let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
-        if self.own.load(Ordering::Relaxed) && Hearing::of(&client, None).of_level(&level) {
+        if self.own.load(Ordering::Relaxed) && NoticeFilter::of(&client, None).of_level(&level) {
             client.tell(compose::notification(method, Some(params)).into());
         }
     }

@@ -13,8 +13,9 @@ use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 
 use crate::client::Client;
+use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
-use crate::exchange::{Exchange, Payload, Task};
+use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::completion::refuse_ambiguous;
 use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
@@ -56,10 +57,10 @@ impl Gateway {
             return None;
         }
         let params = params.cloned().unwrap_or_else(Json::empty_object);
-        let (events, coming_out) = channel();
+        let (events, receiver) = channel();
         let meta = object::get(&params, "_meta");
         let operator =
-            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.around());
+            ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.call_context());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let method = method.to_owned();
         let work = async move {
@@ -70,7 +71,7 @@ impl Gateway {
             };
             result.map(Payload::from)
         };
-        Some(Exchange::running(id.clone(), client, coming_out, Task::new(work)))
+        Some(Exchange::running(id.clone(), client, receiver, || Task::new(work)))
     }
 
     async fn one_task(
@@ -220,7 +221,7 @@ impl Gateway {
             }
             return adopt(result).map(Some);
         }
-        let about = self.hub().backends.get(server).and_then(|backend| backend.known());
+        let about = self.hub().about(server);
         let has_others = about.is_some_and(|about| about.protocol == MODERN);
         let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
         let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {
@@ -236,7 +237,7 @@ impl Gateway {
 impl Client {
     /// Whether it knows the tasks of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
-        let extensions = object::get(&self.able, "extensions");
+        let extensions = object::get(&self.capabilities, "extensions");
         self.revision.is_modern()
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }

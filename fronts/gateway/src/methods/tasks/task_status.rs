@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as Said,
+    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as MirroredValues,
 };
 use capstan_hub::{Ground, Hub, life};
 use capstan_model::{CallError, ServerName};
@@ -18,7 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use crate::client::{Client, MAX_SUBSCRIPTIONS};
-use crate::exchange::event_channel::{Hearer, Size, Teller, channel};
+use crate::exchange::event_channel::{EventReceiver, EventSender, Size, channel};
 use crate::gateway::Gateway;
 use crate::methods::subscriptions::Listen;
 use crate::methods::tasks::task_table::Owner;
@@ -31,8 +31,8 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 pub(crate) struct Followed {
     servers: BTreeMap<ServerName, Following>,
     client: Arc<Client>,
-    events: Teller<Event>,
-    told: Hearer<Told>,
+    events: EventSender<Event>,
+    told: EventReceiver<Told>,
     overflow: Arc<Notify>,
 }
 
@@ -54,10 +54,10 @@ struct Told {
 struct Subscriber {
     server: ServerName,
     /// What the client can do, as it wrote it.
-    able: Json,
+    capabilities: Json,
     /// Is told of which tasks the server will tell.
     acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
-    told: Teller<Told>,
+    told: EventSender<Told>,
     /// The most that it may say of a task, in bytes.
     limit: usize,
     /// Is told when something had to be left out.
@@ -71,7 +71,7 @@ impl Gateway {
         &self,
         client: &Arc<Client>,
         ids: Vec<String>,
-        events: &Teller<Event>,
+        events: &EventSender<Event>,
     ) -> Option<Followed> {
         let (hub, owner) = (self.hub(), Owner::of(client));
         let mut wanted: BTreeMap<ServerName, BTreeMap<String, String>> = BTreeMap::new();
@@ -86,10 +86,10 @@ impl Gateway {
             let (acknowledged, accepted) = oneshot::channel();
             let subscriber = Subscriber {
                 server,
-                able: client.able.clone(),
+                capabilities: client.capabilities.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
                 told: teller.clone(),
-                limit: hub.limits.max_answer,
+                limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
             Following::begin(&hub, ids, subscriber, accepted)
@@ -142,7 +142,7 @@ impl Gateway {
         let is_over = life::is_over(&said);
         // Made anew each time: there may be more servers by now that it could be taken for.
         let (client, events) = (Arc::clone(&followed.client), followed.events.clone());
-        let operator = ClientOperator::new(client, None, events, self.around());
+        let operator = ClientOperator::new(client, None, events, self.call_context());
         let shown = self.as_shown(&task, said, &Arc::new(operator)).await;
         listen.tell_in_turn("notifications/tasks", &shown).await?;
         if is_over {
@@ -212,14 +212,14 @@ impl Operator for Subscriber {
         ready(Approval::No(Ground::Nobody)).boxed()
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Said> {
-        ready(Said::Decline).boxed()
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, MirroredValues> {
+        ready(MirroredValues::Decline).boxed()
     }
 
     fn notice(&self, _: Notice) {}
 
     fn able(&self) -> Option<Json> {
-        Some(self.able.clone())
+        Some(self.capabilities.clone())
     }
 
     fn is_subscriber(&self) -> bool {
@@ -230,7 +230,7 @@ impl Operator for Subscriber {
         if method == "notifications/tasks" {
             let (server, task) = (self.server.clone(), params.clone());
             let fits = task.len() <= self.limit;
-            if !fits || self.told.try_tell(Told { server, task }).is_err() {
+            if !fits || self.told.try_send(Told { server, task }).is_err() {
                 self.overflow.notify_one();
             }
             return;

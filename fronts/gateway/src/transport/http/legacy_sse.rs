@@ -32,10 +32,10 @@ const POSTED: usize = 64;
 
 /// The older clients, by the id in the address of their page.
 #[derive(Default)]
-pub(crate) struct OlderClients(Mutex<HashMap<Key, Arc<Older>>>);
+pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
 
 /// An older client, for as long as its stream is open.
-struct Older {
+struct LegacyStream {
     caller: Arc<Caller>,
     view: View,
     /// There once it has shaken hands.
@@ -62,8 +62,8 @@ pub(crate) struct Line {
 /// Takes the client out of the table when its stream is gone.
 struct Leave {
     key: Key,
-    older: Arc<Older>,
-    clients: Arc<OlderClients>,
+    older: Arc<LegacyStream>,
+    clients: Arc<LegacyStreams>,
     gateway: Arc<Gateway>,
     _place: Share,
 }
@@ -79,13 +79,13 @@ pub(crate) fn open(face: &Face, head: &Parts, caller: Arc<Caller>, view: View) -
         return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
     };
     let (stream, posted) = mpsc::channel(POSTED);
-    let older = Arc::new(Older { caller, view, client: OnceLock::new(), stream });
+    let older = Arc::new(LegacyStream { caller, view, client: OnceLock::new(), stream });
     let clients = Arc::clone(face.older());
     clients.table().insert(key, Arc::clone(&older));
     let gateway = Arc::clone(face.gateway());
     let leave = Leave { key, older, clients, gateway, _place: place };
     let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
-    let mut events = Events::new(Source::Older(line), face.limits().keep_alive);
+    let mut events = Events::new(Source::LegacyStream(line), face.limits().keep_alive);
     events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));
     body::events(events)
 }
@@ -144,10 +144,10 @@ fn traced(head: &Parts, message: Message) -> Message {
     }
 }
 
-// === impl OlderClients ===
+// === impl LegacyStreams ===
 
-impl OlderClients {
-    fn find(&self, key: Key, subject: &str) -> Option<Arc<Older>> {
+impl LegacyStreams {
+    fn find(&self, key: Key, subject: &str) -> Option<Arc<LegacyStream>> {
         let older = Arc::clone(self.table().get(&key)?);
         (older.caller.subject == subject).then_some(older)
     }
@@ -160,14 +160,14 @@ impl OlderClients {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<Older>>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<LegacyStream>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Older ===
+// === impl LegacyStream ===
 
-impl Older {
+impl LegacyStream {
     async fn take(&self, gateway: &Arc<Gateway>, message: Message) -> Option<Posted> {
         match (message, self.client.get()) {
             (Message::Request { id, method, params }, None) if method == "initialize" => {

@@ -12,8 +12,8 @@ use hyper::{Request, Response};
 use tokio::net::TcpListener;
 
 use crate::transport::http::connection::connection_state::ConnectionState;
-use crate::transport::http::legacy_sse::{self, OlderClients};
-use crate::transport::http::request::argument_headers::Repeats;
+use crate::transport::http::legacy_sse::{self, LegacyStreams};
+use crate::transport::http::request::argument_headers::ArgumentHeaders;
 use crate::transport::http::request::cors;
 use crate::transport::http::request::guard::Guard;
 use crate::transport::http::request::request_body::{Accepts, SESSION};
@@ -34,9 +34,9 @@ pub(crate) struct Face {
     metrics_guard: Option<Guard>,
     limits: HttpLimits,
     sessions: Arc<Sessions>,
-    older: Arc<OlderClients>,
+    older: Arc<LegacyStreams>,
     tracks: Tracks,
-    repeats: Repeats,
+    repeats: ArgumentHeaders,
 }
 
 /// The other side of a connection.
@@ -86,7 +86,7 @@ impl Face {
             sessions: Arc::new(Sessions::new(settings.limits.sessions)),
             older: Arc::default(),
             tracks: Tracks::new(settings.limits.resume),
-            repeats: Repeats::default(),
+            repeats: ArgumentHeaders::default(),
         }
     }
 
@@ -102,11 +102,11 @@ impl Face {
         &self.sessions
     }
 
-    pub(crate) fn older(&self) -> &Arc<OlderClients> {
+    pub(crate) fn older(&self) -> &Arc<LegacyStreams> {
         &self.older
     }
 
-    pub(crate) fn repeats(&self) -> &Repeats {
+    pub(crate) fn repeats(&self) -> &ArgumentHeaders {
         &self.repeats
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::fairness::fair_share::{Peer, Share, Shares};
+use crate::fairness::fair_share::{FairShares, Peer, Share};
 use crate::transport::http::serve::SWEEPS;
 use crate::{Client, View};
 
@@ -25,7 +25,7 @@ pub(crate) struct Key([u8; KEY]);
 /// All sessions.
 pub(crate) struct Sessions {
     table: Mutex<HashMap<Key, Arc<Session>>>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
     /// Counts the sweeps; the clock by which sessions grow old.
     age: AtomicU32,
 }
@@ -78,7 +78,7 @@ impl Key {
 
 impl Sessions {
     pub(crate) fn new(max: usize) -> Self {
-        let shares = Shares::new(max, (max / PART).max(LEAST));
+        let shares = FairShares::new(max, (max / PART).max(LEAST));
         Self { table: Mutex::default(), shares, age: AtomicU32::new(0) }
     }
 
@@ -164,8 +164,8 @@ mod tests {
     fn client(subject: &str) -> Arc<Client> {
         let caller = Caller::remote(subject, Vec::new());
         let party = Party::new(Arc::new(caller), None, View::All);
-        let (able, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
-        Arc::new(Client::new(Revision::V2025_11_25, able, party, quota))
+        let (capabilities, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
+        Arc::new(Client::new(Revision::V2025_11_25, capabilities, party, quota))
     }
 
     #[test]

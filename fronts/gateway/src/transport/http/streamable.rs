@@ -19,7 +19,7 @@ use crate::protocol::messages::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages
 use crate::transport::http::batch;
 use crate::transport::http::connection::connection_state::ConnectionState;
 use crate::transport::http::request::caller_header;
-use crate::transport::http::request::header_check::{self, Said};
+use crate::transport::http::request::header_check::{self, MirroredValues};
 use crate::transport::http::request::request_body::{self, Accepts, SESSION, VERSION};
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
@@ -199,12 +199,12 @@ fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
 }
 
 /// What a request says that its headers repeat, when it is modern.
-fn modern(headers: &HeaderMap, asked: &Asked) -> Option<Said> {
+fn modern(headers: &HeaderMap, asked: &Asked) -> Option<MirroredValues> {
     let says_modern = says_modern(headers);
     if !says_modern && headers.contains_key(&SESSION) {
         return None;
     }
-    let said = Said::read(&asked.method, asked.params.as_ref());
+    let said = MirroredValues::read(&asked.method, asked.params.as_ref());
     let is = says_modern || said.version.is_some() || asked.method == "server/discover";
     is.then_some(said)
 }
@@ -215,7 +215,7 @@ async fn make_modern(
     head: &Parts,
     (caller, view): (Arc<Caller>, View),
     asked: &Asked,
-    said: &Said,
+    said: &MirroredValues,
 ) -> Result<Arc<crate::Client>, Answer> {
     let Asked { id, method, params } = asked;
     let mismatch = |mismatch: header_check::Mismatch| {
@@ -283,7 +283,7 @@ fn ask(
     if accepts == Accepts::Events {
         face.gateway().request(client, id, method, params)
     } else {
-        face.gateway().request_coming(client, id, method, params)
+        face.gateway().request_streamed(client, id, method, params)
     }
 }
 
@@ -298,14 +298,14 @@ async fn answer(
     let first = loop {
         let next = tokio::select! {
             biased;
-            next = exchange.next_coming() => next,
+            next = exchange.next_or_stream() => next,
             () = post.state.probed() => {
                 let form = if accepts.events() { Form::Events } else { Form::Json };
                 return post.face.begun(form, (Vec::new(), outs(exchange)), session);
             }
         };
         let next = match next {
-            Some(Next::Coming(coming)) => return body::coming(*coming, session),
+            Some(Next::Streamed(coming)) => return body::coming(*coming, session),
             Some(Next::Out(out)) => Some(out),
             None => None,
         };

@@ -99,7 +99,7 @@ async fn carry(
             late = ending(&mut end) => match late {
                 Late::Drained => {}
                 Late::TimeIsUp => gateway.give_up(),
-                Late::Over => return Ok(()),
+                Late::StopSignal => return Ok(()),
             },
             // No more is made than a client reads.
             event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
@@ -136,7 +136,7 @@ enum Late {
     Drained,
     TimeIsUp,
     /// Clients have had their time to hear that, too.
-    Over,
+    StopSignal,
 }
 
 // === impl End ===
@@ -157,7 +157,7 @@ async fn ending(end: &mut Option<End<'_>>) -> Late {
         }
         () = &mut end.limit => {
             if std::mem::replace(&mut end.given_up, true) {
-                return Late::Over;
+                return Late::StopSignal;
             }
             end.limit.as_mut().reset(Instant::now() + LAST_WORDS);
             Late::TimeIsUp

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::Hub;
 use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Freshness, Hub};
 use capstan_model::{ItemId, ServerName, Target};
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 
 /// What the tools of each server ask for.
 #[derive(Default)]
-pub(crate) struct Repeats(Mutex<HashMap<ServerName, Known>>);
+pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
 
 /// What the tools of a server ask for. As long as its list is the same, so is this.
 struct Known {
@@ -37,9 +37,9 @@ struct Repeat {
     path: Vec<String>,
 }
 
-// === impl Repeats ===
+// === impl ArgumentHeaders ===
 
-impl Repeats {
+impl ArgumentHeaders {
     /// Whether the headers of a call repeat what its tool asks for.
     pub(crate) async fn check(
         &self,
@@ -52,15 +52,19 @@ impl Repeats {
             View::All => hub.ids_of(&Target::tool(name)).next(),
             View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
         };
-        let id = id.map(|id| hub.catalog.overrides.own_name(id));
+        let id = id.map(|id| hub.catalog().overrides.own_name(id));
         let Some(ItemId { server, item }) = id else { return Ok(()) };
-        let Some(backend) = hub.backends.get(&server) else { return Ok(()) };
+        if !hub.has(&server) {
+            return Ok(());
+        }
         // What the caller may not know of is refused on the road, like what is not there.
-        if hub.policy.out_of_reach(client.caller(), &server).is_some() {
+        if hub.policy().out_of_reach(client.caller(), &server).is_some() {
             return Ok(());
         }
         // Where there is no list, the call fails for the same reason, and says it better.
-        let Ok(list) = hub.current(backend, Listing::Tools).await else { return Ok(()) };
+        let Ok(list) = hub.list(&server, Listing::Tools, Freshness::Current).await else {
+            return Ok(());
+        };
         let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
         let known = list.iter().find(|one| one.name == item);
         if !known.is_some_and(|tool| hub.shows_tool(client.caller(), &server, tool)) {

@@ -24,7 +24,7 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 pub(crate) struct Mismatch(&'static str);
 
 /// What the body of a request says that its headers repeat.
-pub(crate) struct Said {
+pub(crate) struct MirroredValues {
     /// The revision it is written in.
     pub(crate) version: Option<String>,
     /// The name of what it is about.
@@ -33,9 +33,9 @@ pub(crate) struct Said {
     pub(crate) no_text: Option<&'static str>,
 }
 
-// === impl Said ===
+// === impl MirroredValues ===
 
-impl Said {
+impl MirroredValues {
     pub(crate) fn read(method: &str, params: Option<&Json>) -> Self {
         let Some(params) = params else { return Self { version: None, name: None, no_text: None } };
         let key = name_key(method);
@@ -61,7 +61,11 @@ pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mi
 }
 
 /// Whether the headers say the same method and name as the body.
-pub(crate) fn check(headers: &HeaderMap, method: &str, said: &Said) -> Result<(), Mismatch> {
+pub(crate) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    said: &MirroredValues,
+) -> Result<(), Mismatch> {
     if headers.get(&METHOD).is_none_or(|given| given != method) {
         return Err(Mismatch("Mcp-Method"));
     }
@@ -104,7 +108,7 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
         let params = Json::parse(params.to_owned()).unwrap();
-        let said = Said::read(method, Some(&params));
+        let said = MirroredValues::read(method, Some(&params));
         let result = check(&given.collect(), method, &said);
         assert_eq!(result.err().map(|Mismatch(name)| name), bad, "{method} {params} {headers:?}");
     }

@@ -17,7 +17,7 @@ use crate::protocol::fault::{INTERNAL, SHUTTING_DOWN};
 use crate::transport::http::connection::connection_state::Busy;
 use crate::transport::http::response::events::Events;
 use crate::transport::http::sessions::Held;
-use crate::{Answer, Cut, Delivering, Partly};
+use crate::{Answer, Cut, Partly, StreamedAnswer};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
 const SMALL: usize = 16 * 1024;
@@ -41,7 +41,7 @@ enum Kind {
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
     /// An answer that is still coming, and the session that it belongs to.
-    Coming(Box<(Delivering, Option<Held>)>),
+    Continuation(Box<(StreamedAnswer, Option<Held>)>),
 }
 
 /// A status without more to say.
@@ -93,8 +93,8 @@ pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
 }
 
 /// An answer that is still coming.
-pub(crate) fn coming(answer: Delivering, session: Option<Held>) -> Response<Body> {
-    as_json(response(StatusCode::OK, Kind::Coming(Box::new((answer, session)))))
+pub(crate) fn coming(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
+    as_json(response(StatusCode::OK, Kind::Continuation(Box::new((answer, session)))))
 }
 
 /// The answers of a batch.
@@ -146,7 +146,7 @@ fn length(size: usize) -> u64 {
 impl Body {
     /// Keeps the connection busy until the body is gone.
     pub(crate) fn with(self, busy: Busy) -> Self {
-        if matches!(self.kind, Kind::Coming(_)) {
+        if matches!(self.kind, Kind::Continuation(_)) {
             busy.set_streaming();
         }
         Self { busy: Some(busy), ..self }
@@ -176,7 +176,7 @@ impl hyper::body::Body for Body {
                 Poll::Pending if busy.as_ref().is_some_and(Busy::take_probe) => Some(events.beat()),
                 Poll::Pending => return Poll::Pending,
             },
-            Kind::Coming(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
+            Kind::Continuation(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
                 Ok(piece) => piece,
                 // Only a connection that is cut tells the client that this is not the end.
                 Err(cut) => return Poll::Ready(Some(Err(cut))),
@@ -192,7 +192,7 @@ impl hyper::body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::One(_) | Kind::Events(_) | Kind::Coming(_) => false,
+            Kind::One(_) | Kind::Events(_) | Kind::Continuation(_) => false,
             Kind::Partly(_, left) | Kind::Batch(_, left) => *left == 0,
         }
     }
@@ -202,7 +202,7 @@ impl hyper::body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::One(whole) => SizeHint::with_exact(length(whole.len())),
             Kind::Partly(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
-            Kind::Events(_) | Kind::Coming(_) => SizeHint::default(),
+            Kind::Events(_) | Kind::Continuation(_) => SizeHint::default(),
         }
     }
 }

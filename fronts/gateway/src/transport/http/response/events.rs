@@ -59,7 +59,7 @@ pub(crate) enum Source {
     /// What belongs to no request.
     Inbox(mpsc::Receiver<Bytes>),
     /// Everything of an older client.
-    Older(Line),
+    LegacyStream(Line),
     /// What can be read on by another connection.
     Resumable(Reader),
 }
@@ -125,9 +125,11 @@ impl Events {
             }
             let next = match &mut self.source {
                 Source::Resumable(reader) => reader.poll_next(cx),
-                source @ (Source::Request(_) | Source::Inbox(_) | Source::Older(_)) => source
-                    .poll_next(cx)
-                    .map(|out| out.map(|out| self.form.pieces(out, self.session.as_ref()))),
+                source @ (Source::Request(_) | Source::Inbox(_) | Source::LegacyStream(_)) => {
+                    source
+                        .poll_next(cx)
+                        .map(|out| out.map(|out| self.form.pieces(out, self.session.as_ref())))
+                }
             };
             match next {
                 Poll::Ready(Some(event)) => self.ready.extend(event),
@@ -186,7 +188,7 @@ impl Source {
         match self {
             Self::Request(outs) => outs.poll_next_unpin(cx),
             Self::Inbox(inbox) => inbox.poll_recv(cx).map(|message| message.map(Out::Message)),
-            Self::Older(line) => line.poll_next(cx),
+            Self::LegacyStream(line) => line.poll_next(cx),
             // Its events are whole already.
             Self::Resumable(_) => Poll::Ready(None),
         }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::fairness::byte_budget::{Budget, Spare, Spent};
-use crate::fairness::fair_share::{Share, Shares};
+use crate::fairness::fair_share::{FairShares, Share};
 pub(crate) use crate::transport::http::response::event_id::{EventId, Kind};
 use crate::transport::http::response::events::{Source, pieces};
 use crate::transport::http::sessions::Held;
@@ -37,7 +37,7 @@ const RETRY: u32 = 1000;
 pub(crate) struct Tracks {
     /// By the number of their client, oldest first.
     table: Mutex<HashMap<u64, Own>>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
     budget: Arc<Budget>,
     numbers: AtomicU64,
     /// How long a stream is kept that nobody reads.
@@ -103,7 +103,7 @@ impl Tracks {
     pub(crate) fn new(wait: Duration) -> Self {
         Self {
             table: Mutex::default(),
-            shares: Shares::new(MAX_TRACKS, MAX_OWN),
+            shares: FairShares::new(MAX_TRACKS, MAX_OWN),
             budget: Arc::default(),
             numbers: AtomicU64::new(1),
             wait,

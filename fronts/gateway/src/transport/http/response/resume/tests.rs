@@ -16,7 +16,7 @@ fn large(number: u64, budget: &Arc<Budget>) -> (Reader, mpsc::Sender<Bytes>) {
         number,
         state: Mutex::new(State::new(Source::Inbox(inbox))),
         budget: Arc::clone(budget),
-        _share: Shares::new(1, 1).take(peer).unwrap(),
+        _share: FairShares::new(1, 1).take(peer).unwrap(),
     };
     let reader =
         Reader { track: Arc::new(track), turn: 0, at: 1, wait: Duration::MAX, session: None };

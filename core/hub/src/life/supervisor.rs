@@ -1,5 +1,4 @@
-//! Looks after all servers: stops those that nobody uses, asks after those that are silent, and
-//! keeps how often each is called.
+//! Supervises servers: stops idle ones, pings silent ones, and counts the calls of each.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -27,9 +26,9 @@ const SECONDS_AN_HOUR: i64 = 3600;
 /// Runs something beside everything else.
 pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 
-/// Looks after all servers of a hub.
-pub struct Tender {
-    pub(super) around: Around,
+/// Supervises the servers of a hub.
+pub struct Supervisor {
+    pub(super) ports: SupervisorPorts,
     /// Is locked before `counted_only`, and both before `used`.
     servers: Mutex<Vec<Weak<Tended>>>,
     /// Those that are only counted.
@@ -42,8 +41,18 @@ pub struct Tender {
     closed: AtomicBool,
 }
 
-/// What a tender needs from outside.
-pub struct Around {
+/// How far a server is supervised.
+pub enum Supervision {
+    /// Not at all: it is switched off, forbidden or broken for good.
+    None,
+    /// Its calls are counted. It has no connection that could be stopped.
+    Counted,
+    /// It is started when needed, stopped when idle, and remembered.
+    Full(Terms),
+}
+
+/// The ports of a supervisor.
+pub struct SupervisorPorts {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// What servers offered.
@@ -56,14 +65,14 @@ pub struct Around {
     pub spawn: Spawn,
 }
 
-// === impl Tender ===
+// === impl Supervisor ===
 
-impl Tender {
-    /// Somebody to look after servers; nothing happens before [`Tender::tend`] runs.
-    pub fn new(around: Around) -> Arc<Self> {
-        let counted = Mutex::new(around.clock.monotonic());
+impl Supervisor {
+    /// Creates a supervisor; nothing happens before [`Supervisor::run`] runs.
+    pub fn new(ports: SupervisorPorts) -> Arc<Self> {
+        let counted = Mutex::new(ports.clock.monotonic());
         Arc::new(Self {
-            around,
+            ports,
             servers: Mutex::default(),
             counted_only: Mutex::default(),
             used: Mutex::default(),
@@ -74,7 +83,11 @@ impl Tender {
     }
 
     /// Takes a server into care: what is to be used in its place.
-    pub fn take(self: &Arc<Self>, server: Arc<dyn Backend>, terms: Terms) -> Arc<dyn Backend> {
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        server: Arc<dyn Backend>,
+        terms: Terms,
+    ) -> Arc<dyn Backend> {
         let name = server.name().clone();
         let tended = Tended::new(server, terms, Arc::clone(self));
         let mut servers = lock(&self.servers);
@@ -86,7 +99,7 @@ impl Tender {
     }
 
     /// Counts the calls of a server, and leaves it alone otherwise: what is to be used in its place.
-    pub fn count(self: &Arc<Self>, server: Arc<dyn Backend>) -> Arc<dyn Backend> {
+    pub(crate) fn count(self: &Arc<Self>, server: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let name = server.name().clone();
         let counted = Counted::new(server, Arc::clone(self));
         let mut all = lock(&self.counted_only);
@@ -104,14 +117,14 @@ impl Tender {
         }
     }
 
-    /// Looks after the servers until it is closed.
-    pub async fn tend(self: Arc<Self>) {
+    /// Supervises the servers until it is closed.
+    pub async fn run(self: Arc<Self>) {
         // The first moment belongs to those who ask what there is.
-        self.around.clock.sleep(LOOK).await;
+        self.ports.clock.sleep(LOOK).await;
         self.recall().await;
         let mut looks = 0_u32;
         while !self.is_closed() {
-            self.around.clock.sleep(LOOK).await;
+            self.ports.clock.sleep(LOOK).await;
             self.recall().await;
             self.count_time();
             let servers: Vec<_> = lock(&self.servers).iter().filter_map(Weak::upgrade).collect();
@@ -136,7 +149,7 @@ impl Tender {
     }
 
     pub(super) fn now(&self) -> Duration {
-        self.around.clock.monotonic()
+        self.ports.clock.monotonic()
     }
 
     /// A server is called.
@@ -158,7 +171,7 @@ impl Tender {
         if fresh.is_empty() {
             return;
         }
-        match self.around.usage.read(self.hour() - KEPT_HOURS).await {
+        match self.ports.usage.read(self.hour() - KEPT_HOURS).await {
             Ok(rows) => {
                 let mut used = lock(&self.used);
                 for row in rows.into_iter().filter(|row| fresh.contains(&row.server)) {
@@ -179,7 +192,7 @@ impl Tender {
             return;
         }
         // What cannot be kept counts only until we end; that is no reason to hold on to it.
-        if let Err(error) = self.around.usage.add(&rows, self.hour() - KEPT_HOURS).await {
+        if let Err(error) = self.ports.usage.add(&rows, self.hour() - KEPT_HOURS).await {
             warn!(%error, cause = ?error.cause, "how servers were used is not kept");
         }
     }
@@ -210,7 +223,7 @@ impl Tender {
     }
 
     fn hour(&self) -> i64 {
-        self.around.clock.now().as_second().div_euclid(SECONDS_AN_HOUR)
+        self.ports.clock.now().as_second().div_euclid(SECONDS_AN_HOUR)
     }
 }
 

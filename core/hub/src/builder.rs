@@ -1,0 +1,146 @@
+//! Builds a hub. The builder knows no configuration: the binary translates that.
+
+use std::sync::Arc;
+
+use capstan_model::{ServerName, ServerState};
+use capstan_policy::Policy;
+use indexmap::IndexMap;
+
+use crate::catalog::Catalog;
+use crate::elicit::OpenQuestions;
+use crate::hub::{Hub, Limits};
+use crate::life::{Supervision, Supervisor};
+use crate::ports::{AuditLog, Backend, Changes, Clock};
+use crate::trace::Tracer;
+use crate::{Approvals, Pins, Rates};
+
+/// The parts of a hub before it is built.
+pub struct HubBuilder {
+    /// The operator's rules.
+    pub policy: Arc<Policy>,
+    /// Receives the entry of each finished call.
+    pub audit: Arc<dyn AuditLog>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The bounds.
+    pub limits: Limits,
+    /// The rates that limit calls.
+    pub rates: Arc<Rates>,
+    /// The names, schemas and overrides of listed items.
+    pub catalog: Arc<Catalog>,
+    /// The questions of servers that are open.
+    pub open_questions: Arc<OpenQuestions>,
+    /// Receives what servers say that belongs to no call.
+    pub changes: Arc<Changes>,
+    /// The questions to operators about calls.
+    pub approvals: Arc<Approvals>,
+    /// The approved definitions of tools.
+    pub pins: Arc<Pins>,
+    /// Watches requests to servers.
+    pub tracer: Option<Arc<dyn Tracer>>,
+    servers: IndexMap<ServerName, Slot>,
+}
+
+/// A server of the hub to be built.
+enum Slot {
+    New(Arc<dyn Backend>),
+    /// Taken over from the hub before, with its connection.
+    Kept(Arc<dyn Backend>),
+}
+
+// === impl HubBuilder ===
+
+impl HubBuilder {
+    /// A hub without servers, and with defaults for everything else.
+    pub fn new(policy: Arc<Policy>, audit: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            policy,
+            audit,
+            clock,
+            limits: Limits::default(),
+            rates: Arc::default(),
+            catalog: Arc::default(),
+            open_questions: Arc::default(),
+            changes: Arc::default(),
+            approvals: Arc::default(),
+            pins: Arc::default(),
+            tracer: None,
+            servers: IndexMap::new(),
+        }
+    }
+
+    /// A hub in place of `before`: it shares everything but the servers, which are
+    /// [kept](Self::keep) one by one.
+    pub fn after(before: &Hub) -> Self {
+        Self {
+            policy: Arc::clone(&before.policy),
+            audit: Arc::clone(&before.audit),
+            clock: Arc::clone(&before.clock),
+            limits: before.limits,
+            rates: Arc::clone(&before.rates),
+            catalog: Arc::clone(&before.catalog),
+            open_questions: Arc::clone(&before.open_questions),
+            changes: Arc::clone(&before.changes),
+            approvals: Arc::clone(&before.approvals),
+            pins: Arc::clone(&before.pins),
+            tracer: before.tracer.clone(),
+            servers: IndexMap::new(),
+        }
+    }
+
+    /// Adds a server, in place of one of the same name.
+    pub fn add(&mut self, server: Arc<dyn Backend>) {
+        self.servers.insert(server.name().clone(), Slot::New(server));
+    }
+
+    /// Takes a server over from the hub before, with its connection; false if it has none of that
+    /// name.
+    pub fn keep(&mut self, before: &Hub, name: &ServerName) -> bool {
+        let Some(server) = before.servers.get(name) else { return false };
+        self.servers.insert(name.clone(), Slot::Kept(Arc::clone(server)));
+        true
+    }
+
+    /// Puts servers under supervision, as `how` says for each by its name and state. Servers that
+    /// were kept from the hub before stay as they are.
+    pub fn supervise(
+        &mut self,
+        supervisor: &Arc<Supervisor>,
+        how: impl Fn(&ServerName, &ServerState) -> Supervision,
+    ) {
+        for (name, slot) in &mut self.servers {
+            let Slot::New(server) = slot else { continue };
+            match how(name, &server.state()) {
+                Supervision::None => {}
+                Supervision::Counted => *server = supervisor.count(Arc::clone(server)),
+                Supervision::Full(terms) => *server = supervisor.take(Arc::clone(server), terms),
+            }
+        }
+    }
+
+    /// The names of the servers so far.
+    pub fn servers(&self) -> impl Iterator<Item = &ServerName> {
+        self.servers.keys()
+    }
+
+    /// The hub. Nothing is started yet.
+    pub fn build(self) -> Hub {
+        let server = |(name, slot)| match slot {
+            Slot::New(server) | Slot::Kept(server) => (name, server),
+        };
+        Hub {
+            servers: self.servers.into_iter().map(server).collect(),
+            policy: self.policy,
+            audit: self.audit,
+            clock: self.clock,
+            limits: self.limits,
+            rates: self.rates,
+            catalog: self.catalog,
+            open_questions: self.open_questions,
+            changes: self.changes,
+            approvals: self.approvals,
+            pins: self.pins,
+            tracer: self.tracer,
+        }
+    }
+}
