@@ -2,10 +2,11 @@
 
 use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
+use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
 
+use super::{openapi, preset};
 use crate::fields::{Fields, Given};
-use crate::mask::{mask_arguments, mask_url};
 use crate::settings::form::OneOf as _;
 use crate::settings::server::words::Transport;
 use crate::settings::server::{
@@ -15,8 +16,6 @@ use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
 use crate::url;
-
-use super::{openapi, preset};
 
 /// The kind of a server together with its target as it may be shown.
 pub(super) struct Reached {
