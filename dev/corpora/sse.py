@@ -215,9 +215,10 @@ class Legacy(Bad):
     def answer(self, handler, message):
         if message is None:
             open_stream(handler)
+            # Before the endpoint is named: a message may come as soon as it is known.
+            self.out, self.open = handler.wfile, True
             handler.wfile.write(b"event: endpoint\ndata: /messages\n\n")
             handler.wfile.flush()
-            self.out, self.open = handler.wfile, True
             while self.open:
                 time.sleep(0.02)
             return True

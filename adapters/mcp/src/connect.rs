@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capstan_http::{Client, WebAddress};
+use capstan_hub::ports::Listener;
 use capstan_model::ServerName;
 use capstan_process::spawn::spawn;
+use capstan_process::stderr::Ring;
+use capstan_safety::mask::Masker;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tracing::debug;
@@ -16,11 +19,12 @@ use crate::http::HttpChannel;
 use crate::http::legacy_sse::SseChannel;
 use crate::http::link::Opening;
 use crate::http::web::Web;
+use crate::server::alive::Alive;
 use crate::session::Session;
 use crate::session::handshake::{HandshakeError, shake_hands};
 use crate::session::listing::Lists;
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
-use crate::stdio::{Connection, Watched};
+use crate::stdio::Connection;
 
 /// Why a server that was closed is not there.
 pub(crate) const STOPPED: &str = "it was stopped";
@@ -33,6 +37,16 @@ pub(crate) struct Connector {
     web: OnceCell<Web>,
     /// The transport over HTTP that worked last, which is tried first from then on.
     worked: Mutex<Option<Way>>,
+}
+
+/// What belongs to the server and outlives a connection to it.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    pub(crate) ring: Ring,
+    pub(crate) masker: Arc<Masker>,
+    pub(crate) alive: Arc<Alive>,
+    /// Is told what the server says that belongs to no call.
+    pub(crate) listener: Arc<dyn Listener>,
 }
 
 /// One of the two transports over HTTP.
@@ -103,7 +117,7 @@ impl Connector {
         })?;
         let (asked, lists) = (self.asked(), Arc::new(Lists::default()));
         let (for_inbound, changed) = (asked.clone(), self.forgetting(&lists, watched));
-        let inbound = |out, pending| Inbound::new(for_inbound, out, pending, watched, changed);
+        let inbound = |requests| Inbound::new(for_inbound, requests, watched, changed);
         let connection = Connection::open(settings, spawned, living, watched.clone(), inbound);
         let connection: Arc<dyn Channel> = Arc::new(connection);
         let hello = shake_hands(&*connection, &self.terms, era).await?;

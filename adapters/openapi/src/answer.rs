@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use capstan_http::PlainResponse;
 use capstan_model::Secret;
-use capstan_model::secret::MASK;
+use capstan_safety::mask::Masker;
 use capstan_wire::{Json, compose};
 use serde_json::{Value, json};
 
@@ -71,13 +71,8 @@ fn written(value: &Value) -> Json {
 
 /// `text` without the secrets.
 pub(crate) fn masked(text: &str, secrets: &[Secret<String>]) -> String {
-    let mut text = text.to_owned();
-    for secret in secrets.iter().map(Secret::reveal).filter(|secret| secret.len() >= MIN_SECRET) {
-        if text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), MASK);
-        }
-    }
-    text
+    let secrets = secrets.iter().map(Secret::reveal).filter(|secret| secret.len() >= MIN_SECRET);
+    Masker::new(secrets.cloned()).mask(text)
 }
 
 fn told(text: &str) -> Value {

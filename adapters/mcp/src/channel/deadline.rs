@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// What tells a waiting request that more time is needed, and others that it is over.
 #[derive(Debug, Default)]
-pub(crate) struct Signs {
+pub(crate) struct DeadlineSignals {
     /// Who waits for the reply; there is only one.
     waiting: AtomicWaker,
     /// Progress was made, or a question opened or closed.
@@ -23,11 +23,11 @@ pub(crate) struct Signs {
 }
 
 /// Says that a request is over, when it is dropped.
-pub(crate) struct Ends(Arc<Signs>);
+pub(crate) struct EndSignal(Arc<DeadlineSignals>);
 
-// === impl Signs ===
+// === impl DeadlineSignals ===
 
-impl Signs {
+impl DeadlineSignals {
     /// Notes progress.
     pub(crate) fn progress(&self) {
         self.progressed.store(true, Ordering::Release);
@@ -79,15 +79,15 @@ impl Signs {
     }
 }
 
-// === impl Ends ===
+// === impl EndSignal ===
 
-impl Ends {
-    pub(crate) fn of(signs: &Arc<Signs>) -> Self {
-        Self(Arc::clone(signs))
+impl EndSignal {
+    pub(crate) fn of(signals: &Arc<DeadlineSignals>) -> Self {
+        Self(Arc::clone(signals))
     }
 }
 
-impl Drop for Ends {
+impl Drop for EndSignal {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::Release);
         self.0.over.notify_waiters();
@@ -104,25 +104,25 @@ mod tests {
 
     #[test]
     fn a_change_is_told_once_whether_it_came_before_or_after_the_look() {
-        let signs = Signs::default();
-        let look = || poll_fn(|cx| signs.poll_changed(cx)).now_or_never();
+        let signals = DeadlineSignals::default();
+        let look = || poll_fn(|cx| signals.poll_changed(cx)).now_or_never();
         assert_eq!(look(), None);
-        signs.progress();
-        signs.ask();
+        signals.progress();
+        signals.ask();
         assert_eq!((look(), look()), (Some(()), None));
-        assert!(signs.take_progress() && !signs.take_progress() && signs.is_asking());
-        signs.answer();
+        assert!(signals.take_progress() && !signals.take_progress() && signals.is_asking());
+        signals.answer();
         assert_eq!((look(), look()), (Some(()), None));
-        assert!(!signs.is_asking());
+        assert!(!signals.is_asking());
     }
 
     #[tokio::test]
     async fn whoever_waits_is_woken_by_a_change() {
-        let signs = Signs::default();
-        let changed = poll_fn(|cx| signs.poll_changed(cx));
+        let signals = DeadlineSignals::default();
+        let changed = poll_fn(|cx| signals.poll_changed(cx));
         let change = async {
             tokio::task::yield_now().await;
-            signs.progress();
+            signals.progress();
         };
         tokio::join!(changed, change);
     }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use capstan_hub::ports::{Ask, Asking, Listener, Listing, Notice, Operator, Unanswered};
 use capstan_model::ServerName;
-use capstan_safety::mask::{Masker, visible};
+use capstan_safety::clean::visible;
+use capstan_safety::mask::Masker;
 use capstan_wire::protocol::META_SUBSCRIPTION;
 use capstan_wire::{EnvelopeError, Json, RequestId, compose, object, protocol};
 use serde::Deserialize;
@@ -16,9 +17,10 @@ use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
 use crate::channel::cut;
-use crate::channel::pending::{NoReply, Pending};
+use crate::channel::pending::NoReply;
+use crate::channel::requests::Requests;
+use crate::connect::Watched;
 use crate::settings::{Elicitation as Switch, Others, Root};
-use crate::stdio::{Outbox, Watched};
 
 /// Questions of one server that are worked on at the same time; more are declined. As many as the hub
 /// has open in all, of which each peer has its share.
@@ -36,9 +38,8 @@ const LOG: &str = "notifications/message";
 /// Everything needed to deal with what comes in.
 pub(crate) struct Inbound {
     pub(crate) server: ServerName,
-    pub(crate) pending: Arc<Pending>,
+    pub(crate) requests: Arc<Requests>,
     pub(crate) asked: Asked,
-    pub(crate) out: Outbox,
     pub(crate) masker: Arc<Masker>,
     /// Is told of lists that have changed.
     pub(crate) changed: Changed,
@@ -81,16 +82,14 @@ struct Progress {
 impl Inbound {
     pub(crate) fn new(
         asked: Asked,
-        out: Outbox,
-        pending: Arc<Pending>,
+        requests: Arc<Requests>,
         watched: &Watched,
         changed: Changed,
     ) -> Self {
         Self {
             server: asked.server.clone(),
-            pending,
+            requests,
             asked,
-            out,
             masker: Arc::clone(&watched.masker),
             changed,
             listener: Arc::clone(&watched.listener),
@@ -109,7 +108,7 @@ impl Inbound {
     /// a reply, whoever waits for that is told.
     pub(crate) fn not_protocol(&self, line: &Bytes, problem: EnvelopeError) {
         if let Some(id) = replied(line) {
-            self.pending.fail(id, NoReply::Garbled(problem));
+            self.requests.pending.fail(id, NoReply::Garbled(problem));
         }
         let piece = line.get(..MAX_LOOKED_AT).unwrap_or(line);
         let mut shown = visible(&self.masker.mask(&String::from_utf8_lossy(piece)));
@@ -129,7 +128,7 @@ impl Inbound {
     pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
         let id = cut::replied(beginning, end);
         if let Some(id) = id {
-            self.pending.fail(id, NoReply::TooLong(limit));
+            self.requests.pending.fail(id, NoReply::TooLong(limit));
         }
         warn!(limit, id, "it sends a message that is too long; it is passed over");
     }
@@ -140,13 +139,13 @@ impl Inbound {
     /// the requests that belong to no call.
     pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
         if let Some(id) = cut::replied(beginning, b"") {
-            self.pending.fail(id, NoReply::TooLong(printed));
+            self.requests.pending.fail(id, NoReply::TooLong(printed));
             return;
         }
-        let mut failed = self.pending.without_call();
-        failed.extend(self.pending.only());
+        let mut failed = self.requests.pending.without_call();
+        failed.extend(self.requests.pending.only());
         for id in failed {
-            self.pending.fail(id, NoReply::Endless(problem.to_owned()));
+            self.requests.pending.fail(id, NoReply::Endless(problem.to_owned()));
         }
     }
 
@@ -189,7 +188,7 @@ impl Inbound {
         let Some(params) = params else { return };
         let tag = || object::get(&object::get(params, "_meta")?, META_SUBSCRIPTION)?.read().ok();
         if let Some(id) = of.or_else(tag)
-            && let Some(subscriber) = self.pending.operator(Some(id))
+            && let Some(subscriber) = self.requests.pending.operator(Some(id))
         {
             subscriber.hear(method, params);
         }
@@ -199,7 +198,7 @@ impl Inbound {
         let Some(params) = params else { return };
         let Ok(progress) = params.read::<Progress>() else { return };
         let Some(id) = progress.token.as_u64() else { return };
-        if let Some(operator) = self.pending.progressed(id) {
+        if let Some(operator) = self.requests.pending.progressed(id) {
             operator.notice(Notice::Progress {
                 server: self.server.clone(),
                 done: progress.done,
@@ -212,8 +211,8 @@ impl Inbound {
 
     fn log_message(&self, params: Option<&Json>, of: Option<u64>) {
         let Some(params) = params else { return };
-        let Some(operator) = self.pending.hearer(of, params) else {
-            if of.is_none() && !self.pending.has_callers() {
+        let Some(operator) = self.requests.pending.hearer(of, params) else {
+            if of.is_none() && !self.requests.pending.has_callers() {
                 self.listener.told(&self.server, LOG, Some(params));
             }
             return;
@@ -237,30 +236,33 @@ impl Inbound {
         of: Option<u64>,
     ) {
         if method == "ping" {
-            self.out.send(compose::reply(&id, &Json::empty_object())).await;
+            self.requests.out.send(compose::reply(&id, &Json::empty_object())).await;
             return;
         }
         let Some(asking) = Asking::of_method(method).filter(|asking| self.asked.may_ask(*asking))
         else {
             let message = format!("`{method}` is not offered here");
             let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
-            self.out.send(line).await;
+            self.requests.out.send(line).await;
             return;
         };
         // Answered here, so that there are never more tasks than places.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             warn!(limit = MAX_QUESTIONS, "it asks too much at once; a question is declined");
-            self.out.send(reply(&id, Unanswered::declined(asking))).await;
+            self.requests.out.send(reply(&id, Unanswered::declined(asking))).await;
             return;
         };
         let params = params.unwrap_or_else(Json::empty_object);
-        let open = self.pending.ask(of, &params);
+        let open = self.requests.pending.ask(of, &params);
         // Roots are answered all the same, as the configuration says.
-        if open.is_none() && of.is_none() && asking != Asking::Roots && self.pending.has_callers() {
+        if open.is_none()
+            && of.is_none()
+            && asking != Asking::Roots
+            && self.requests.pending.has_callers()
+        {
             self.ambiguous(method);
         }
-        let (asked, out) = (self.asked.clone(), self.out.clone());
-        let pending = Arc::clone(&self.pending);
+        let (asked, requests) = (self.asked.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let operator = open.as_ref().map(|open| &*open.operator);
@@ -269,7 +271,7 @@ impl Inbound {
                 open.over().await;
                 // Where nobody said which call it belongs to, it may be any that is left.
                 while of.is_none()
-                    && let Some(another) = pending.ask_party(open.operator.party())
+                    && let Some(another) = requests.pending.ask_party(open.operator.party())
                 {
                     another.over().await;
                 }
@@ -282,7 +284,7 @@ impl Inbound {
             };
             drop(open);
             lock(&questions).remove(&id);
-            out.send(reply(&id, answer)).await;
+            requests.out.send(reply(&id, answer)).await;
             drop(place);
         };
         // Held until it is listed, so that it cannot be over before.

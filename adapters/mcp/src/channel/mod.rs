@@ -1,10 +1,13 @@
 //! The way to a server, whatever it is made of.
 
-mod cut;
-mod deadline;
-pub(crate) mod inbound;
+pub(crate) mod requests;
+pub(crate) mod outbox;
 pub(crate) mod pending;
+mod deadline;
 mod started;
+pub(crate) mod dispatch;
+pub(crate) mod inbound;
+mod cut;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,19 +18,14 @@ use capstan_hub::ports::{BoxFuture, Item, Operator};
 use capstan_wire::{EnvelopeError, Json, Reply};
 use futures::FutureExt;
 
+use crate::channel::requests::Requests;
 use crate::fault::Fault;
 use crate::session::MayRun;
 
 /// Carries messages to a connected server and back.
 pub(crate) trait Channel: Send + Sync {
-    /// An id for the next request.
-    fn next_id(&self) -> u64;
-
-    /// Why the server is gone; `None` while it is there.
-    fn gone(&self) -> Option<Fault>;
-
-    /// Whether the server is gone and this is the first time that anybody asks.
-    fn take_gone_notice(&self) -> bool;
+    /// The requests of this connection.
+    fn requests(&self) -> &Requests;
 
     /// Is told which revision of the protocol is spoken from now on.
     fn agree(&self, revision: &str);

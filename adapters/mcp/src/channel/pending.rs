@@ -11,7 +11,7 @@ use capstan_wire::{EnvelopeError, Json, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::channel::deadline::{Ends, Signs};
+use crate::channel::deadline::{DeadlineSignals, EndSignal};
 use crate::channel::started::Started;
 
 /// How far progress can put a deadline off, as a multiple of the limit.
@@ -36,14 +36,14 @@ struct Spread(u64);
 #[derive(Debug)]
 pub(crate) struct Waiting {
     reply: oneshot::Receiver<Result<Reply, NoReply>>,
-    signs: Arc<Signs>,
+    signals: Arc<DeadlineSignals>,
 }
 
 /// A question of the server that is open. As long as it is, the call that it belongs to is not
 /// late: its server waits for a person.
 pub(crate) struct Asking {
     pub(crate) operator: Arc<dyn Operator>,
-    signs: Arc<Signs>,
+    signals: Arc<DeadlineSignals>,
 }
 
 /// Why waiting ended without a reply.
@@ -64,9 +64,9 @@ pub(crate) enum NoReply {
 struct Waiter {
     reply: oneshot::Sender<Result<Reply, NoReply>>,
     operator: Option<Arc<dyn Operator>>,
-    signs: Arc<Signs>,
+    signals: Arc<DeadlineSignals>,
     /// Dropped when nobody waits any more, for whatever reason.
-    _ends: Ends,
+    _end: EndSignal,
 }
 
 /// A call in flight of which somebody can be told and asked.
@@ -81,11 +81,11 @@ struct Call<'a> {
 impl Pending {
     pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
         let (tx, rx) = oneshot::channel();
-        let signs = Arc::new(Signs::default());
-        let ends = Ends::of(&signs);
-        let waiter = Waiter { reply: tx, operator, signs: Arc::clone(&signs), _ends: ends };
+        let signals = Arc::new(DeadlineSignals::default());
+        let end = EndSignal::of(&signals);
+        let waiter = Waiter { reply: tx, operator, signals: Arc::clone(&signals), _end: end };
         self.map().insert(id, waiter);
-        Waiting { reply: rx, signs }
+        Waiting { reply: rx, signals }
     }
 
     /// Delivers a reply; one that nobody waits for is dropped.
@@ -123,7 +123,7 @@ impl Pending {
     /// The operator behind request `id`, whose deadline is put off by this sign of life.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
         let operator = self.map().get(&id).map(|waiter| {
-            waiter.signs.progress();
+            waiter.signals.progress();
             waiter.operator.clone()
         });
         operator.unwrap_or_else(|| self.started.of(id))
@@ -161,9 +161,9 @@ impl Pending {
             Some(id) => map.get(&id)?,
             None => asker(&map)?,
         };
-        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(operator, signs))
+        Some(Asking::open(operator, signals))
     }
 
     /// Opens a question to whoever else of that party has a call in flight.
@@ -172,9 +172,9 @@ impl Pending {
         let is_of =
             |waiter: &&Waiter| waiter.caller().is_some_and(|caller| caller.party() == party);
         let waiter = map.values().find(is_of)?;
-        let (operator, signs) = (waiter.operator.clone()?, Arc::clone(&waiter.signs));
+        let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(operator, signs))
+        Some(Asking::open(operator, signals))
     }
 
     /// Whether calls are in flight of somebody who could be asked.
@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
 
     /// Whether it waits for the answer to a question. Until then it is not expected to ask more.
     fn has_asked(&self) -> bool {
-        self.waiter.signs.is_asking()
+        self.waiter.signals.is_asking()
     }
 }
 
@@ -285,7 +285,7 @@ impl Waiting {
                 reply = &mut self.reply => {
                     return reply.unwrap_or(Err(NoReply::Gone));
                 }
-                () = poll_fn(|cx| self.signs.poll_changed(cx)) => {}
+                () = poll_fn(|cx| self.signals.poll_changed(cx)) => {}
                 () = late, if paused.is_none() => return Err(NoReply::Late),
             }
             let now = Instant::now();
@@ -293,10 +293,10 @@ impl Waiting {
                 let open = now.saturating_duration_since(since);
                 (deadline, last) = (deadline + open, last + open);
             }
-            if self.signs.is_asking() {
+            if self.signals.is_asking() {
                 paused = Some(now);
             }
-            if self.signs.take_progress() {
+            if self.signals.take_progress() {
                 // Looked at here as well: progress without end would always come first.
                 if now >= last {
                     return Err(NoReply::Late);
@@ -310,20 +310,20 @@ impl Waiting {
 // === impl Asking ===
 
 impl Asking {
-    fn open(operator: Arc<dyn Operator>, signs: Arc<Signs>) -> Self {
-        signs.ask();
-        Self { operator, signs }
+    fn open(operator: Arc<dyn Operator>, signals: Arc<DeadlineSignals>) -> Self {
+        signals.ask();
+        Self { operator, signals }
     }
 
     /// Waits until the call that the question belongs to is over: then nobody needs an answer.
     pub(crate) async fn over(&self) {
-        self.signs.over().await;
+        self.signals.over().await;
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.signs.answer();
+        self.signals.answer();
     }
 }
 

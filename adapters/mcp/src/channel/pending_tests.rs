@@ -155,7 +155,7 @@ fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
             let operator: Arc<dyn Operator> = Arc::new(Nobody { party, person, subscribes });
             held.push((pending.add(id, Some(Arc::clone(&operator))), operator));
             if *has_asked {
-                pending.map()[&id].signs.ask();
+                pending.map()[&id].signals.ask();
             }
         }
         let at = |meant: &Arc<dyn Operator>| held.iter().position(|(_, o)| Arc::ptr_eq(o, meant));

@@ -15,13 +15,14 @@ use futures::FutureExt;
 use tokio::time::timeout;
 use tracing::{Instrument, debug};
 
+use crate::channel::dispatch::dispatch;
+use crate::channel::outbox::cancelled;
+use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
 use crate::http::events::Events;
 use crate::http::link::{Link, Opening, Parts, Stop};
 use crate::http::web::{Body, Web, WebError};
-use crate::stdio::cancelled;
-use crate::stdio::minder::take;
 
 /// A server behind the older transport.
 pub(crate) struct SseChannel {
@@ -58,44 +59,36 @@ impl SseChannel {
 }
 
 impl Channel for SseChannel {
-    fn next_id(&self) -> u64 {
-        self.sse.link.next_id()
-    }
-
-    fn gone(&self) -> Option<Fault> {
-        self.sse.link.gone()
-    }
-
-    fn take_gone_notice(&self) -> bool {
-        self.sse.link.take_gone_notice()
+    fn requests(&self) -> &Requests {
+        &self.sse.link.requests
     }
 
     fn agree(&self, _revision: &str) {}
 
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
         let line = compose::notification(method, params);
-        self.sse.link.log(&line);
+        self.sse.link.requests.out.log(&line);
         self.sse.post_in_time(line).boxed()
     }
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let line = compose::request(request.id, request.method, Some(request.params));
-        self.sse.link.log(&line);
+        self.sse.link.requests.out.log(&line);
         async move {
             let exchange = pin!(async {
                 self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
                 // The reply comes on the stream, or the stream ends.
-                std::future::pending::<Result<Option<Infallible>, RequestError>>().await
+                std::future::pending::<Result<Option<Infallible>, ExchangeError>>().await
             });
-            self.sse.link.ask(request, exchange).await.map(Reply::from)
+            self.sse.link.requests.ask(request, exchange).await.map(Reply::from)
         }
         .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
-        let id = self.next_id();
+        let id = self.requests().next_id();
         let line = compose::request(id, method, Some(params));
-        self.sse.link.log(&line);
+        self.sse.link.requests.out.log(&line);
         self.sse.post_in_time(line).map(move |()| id).boxed()
     }
 
@@ -138,7 +131,7 @@ impl Sse {
         let reason = loop {
             match events.next().await {
                 Ok(Some(event)) if matches!(event.name.as_str(), "" | "message") => {
-                    take(&event.data, &self.link.inbound, None).await;
+                    dispatch(&event.data, &self.link.inbound, None).await;
                 }
                 Ok(Some(event)) => debug!(event.name, "an event that means nothing to us"),
                 Ok(None) => break "it closed its stream".to_owned(),

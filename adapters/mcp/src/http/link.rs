@@ -1,28 +1,25 @@
 //! What both transports over HTTP have in common: requests that wait for their replies, what the
 //! server asks meanwhile, and the end of it all.
 
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_http::Payload;
-use capstan_wire::Reply;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
+use crate::channel::RequestError;
 use crate::channel::inbound::{Asked, Changed, Inbound};
-use crate::channel::pending::{NoReply, Pending};
-use crate::channel::{Request, RequestError, Said};
-use crate::connect::STOPPED;
+use crate::channel::outbox::Outbox;
+use crate::channel::requests::Requests;
+use crate::connect::{STOPPED, Watched};
 use crate::fault::Fault;
 use crate::http::web::{Web, WebError};
 use crate::server::alive::Living;
-use crate::stdio::{Outbox, Watched, cancelled};
 
 /// Messages of ours that nobody waits for, on the way at the same time.
 const MAX_POSTS: usize = 16;
@@ -47,12 +44,7 @@ pub(crate) struct Link {
     pub(crate) web: Web,
     pub(crate) inbound: Inbound,
     pub(crate) limit: Duration,
-    pending: Arc<Pending>,
-    out: Outbox,
-    next_id: AtomicU64,
-    gone: watch::Sender<Option<Fault>>,
-    /// Whether somebody has taken note that the server is gone.
-    gone_noticed: AtomicBool,
+    pub(crate) requests: Arc<Requests>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -88,13 +80,6 @@ pub(crate) struct Stop {
     _stop: oneshot::Sender<()>,
 }
 
-/// Forgets a request, and tells the server so, when nobody waits for it any more.
-struct Abandon<'a> {
-    link: &'a Link,
-    id: u64,
-    silently: bool,
-}
-
 // === impl Link ===
 
 impl Link {
@@ -103,56 +88,18 @@ impl Link {
         let (out, queue) = Outbox::new(&asked.server, &watched.masker);
         let (stop, stopped) = oneshot::channel();
         let ((last, is_last), (sent, is_sent)) = (oneshot::channel(), oneshot::channel());
-        let pending = Arc::new(Pending::default());
-        let link = Self {
-            web,
-            inbound: Inbound::new(asked, out.clone(), Arc::clone(&pending), &watched, changed),
-            limit,
-            pending,
-            out,
-            next_id: AtomicU64::new(1),
-            gone: watch::Sender::new(None),
-            gone_noticed: AtomicBool::new(false),
-            tasks: Mutex::default(),
-        };
+        let requests = Arc::new(Requests::new(out));
+        let inbound = Inbound::new(asked, Arc::clone(&requests), &watched, changed);
+        let link = Self { web, inbound, limit, requests, tasks: Mutex::default() };
         let minding = Minding { living, watched, stopped, last, sent: is_sent };
         let posts = Posts { queue, last: is_last, _sent: sent };
         Parts { link, posts, minding, stop: Stop { _stop: stop } }
     }
 
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn gone(&self) -> Option<Fault> {
-        self.gone.borrow().clone()
-    }
-
-    pub(crate) fn take_gone_notice(&self) -> bool {
-        self.gone.borrow().is_some() && !self.gone_noticed.swap(true, Ordering::Relaxed)
-    }
-
-    /// Notes that the server is gone and wakes up all who wait for it.
+    /// Marks the connection as lost, fails all pending requests and ends all tasks.
     pub(crate) fn lose(&self, fault: Fault) {
-        self.gone.send_if_modified(|gone| {
-            let first = gone.is_none();
-            gone.get_or_insert(fault);
-            first
-        });
-        self.pending.clear();
+        self.requests.lose(fault);
         self.tasks().abort_all();
-    }
-
-    fn why_gone(&self) -> String {
-        self.gone().map_or_else(|| STOPPED.to_owned(), |fault| fault.to_string())
-    }
-
-    pub(crate) fn waits_for(&self, id: u64) -> bool {
-        self.pending.waits_for(id)
-    }
-
-    pub(crate) fn answer(&self, id: u64, reply: Reply) {
-        self.pending.answer(id, reply);
     }
 
     /// Runs something for as long as the link is there.
@@ -162,73 +109,20 @@ impl Link {
         tasks.spawn(task.in_current_span())
     }
 
-    fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is sent into the debug log.
-    pub(crate) fn log(&self, line: &[u8]) {
-        self.out.log(line);
-    }
-
-    /// The same, of something in pieces.
-    pub(crate) fn log_pieces(&self, line: &Payload) {
+    /// Writes a request into the debug log.
+    pub(crate) fn log_payload(&self, line: &Payload) {
         if Self::is_logged() {
-            self.out.log(&line.whole());
+            self.requests.out.log(&line.whole());
         }
     }
 
     /// Whether messages are written into the debug log.
     pub(crate) fn is_logged() -> bool {
         tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG)
-    }
-
-    /// Waits for the reply to a request while `exchange` goes on, which sends it and ends when
-    /// there is nothing more to be expected from it, or with a reply that is still coming. It stays
-    /// where it is: a future that is handed over has its place in both.
-    pub(crate) async fn ask<F>(
-        &self,
-        request: Request<'_>,
-        exchange: Pin<&mut impl Future<Output = Result<Option<F>, RequestError>>>,
-    ) -> Result<Said<F>, RequestError> {
-        if self.gone.borrow().is_some() {
-            return Err(RequestError::NotSent(self.why_gone()));
-        }
-        let Request { id, method, limit, operator, .. } = request;
-        let waiting = self.pending.add(id, operator);
-        // The protocol knows no way to take these back.
-        let silently = matches!(method, "initialize" | "server/discover");
-        let mut abandon = Abandon { link: self, id, silently };
-        let mut waiting = pin!(waiting.wait(limit));
-        let reply = tokio::select! {
-            biased;
-            reply = &mut waiting => reply,
-            ended = exchange => match ended {
-                Ok(None) => waiting.await,
-                Ok(Some(flow)) => {
-                    abandon.silently = true;
-                    return Ok(Said::Flow(flow));
-                }
-                Err(error) => {
-                    abandon.silently = true;
-                    return Err(error);
-                }
-            },
-        };
-        drop(abandon);
-        match reply {
-            Ok(reply) => Ok(Said::Reply(reply)),
-            Err(NoReply::Gone) => Err(RequestError::Gone(self.why_gone())),
-            Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
-            Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),
-            Err(NoReply::TooLong(limit)) => Err(RequestError::Refused(Fault::TooLong(limit))),
-            Err(NoReply::Endless(problem)) => Err(RequestError::Refused(Fault::Endless(problem))),
-        }
-    }
-
-    /// Tells the server that nobody waits any more for a reply that it has begun.
-    pub(crate) fn abandon(&self, id: u64) {
-        self.out.try_send(cancelled(id));
     }
 
     /// What a request that could not be sent or read means for the request and for us.
@@ -281,9 +175,8 @@ impl Posts {
 impl Minding {
     /// Waits until either side is done with the link, ends it, and says goodbye.
     pub(crate) async fn mind(self, link: &Link, goodbye: impl Future<Output = ()>) {
-        let mut gone = link.gone.subscribe();
         let is_ours = tokio::select! {
-            _ = gone.wait_for(Option::is_some) => false,
+            _ = link.requests.lost() => false,
             _ = self.stopped => true,
             () = self.watched.alive.closing() => true,
         };
@@ -298,16 +191,5 @@ impl Minding {
             drop(timeout_at(until, goodbye).await);
         }
         drop(self.living);
-    }
-}
-
-// === impl Abandon ===
-
-impl Drop for Abandon<'_> {
-    fn drop(&mut self) {
-        // A request that has its reply is forgotten already.
-        if self.link.pending.forget(self.id) && !self.silently {
-            self.link.out.try_send(cancelled(self.id));
-        }
     }
 }

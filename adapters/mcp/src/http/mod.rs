@@ -39,13 +39,14 @@ use tracing::{Instrument, debug, warn};
 
 use self::mirror::{Mirror, encode};
 use self::refusals::{error_in, is_session_lost};
+use crate::channel::dispatch::dispatch;
+use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::fault::Fault;
 use crate::http::link::{Link, Opening, Parts, Stop};
 use crate::http::refusal::Refusal;
 use crate::http::web::{Body, Came, Takes, WebError};
 use crate::session::MayRun;
-use crate::stdio::minder::take;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -104,16 +105,8 @@ impl HttpChannel {
 }
 
 impl Channel for HttpChannel {
-    fn next_id(&self) -> u64 {
-        self.http.link.next_id()
-    }
-
-    fn gone(&self) -> Option<Fault> {
-        self.http.link.gone()
-    }
-
-    fn take_gone_notice(&self) -> bool {
-        self.http.link.take_gone_notice()
+    fn requests(&self) -> &Requests {
+        &self.http.link.requests
     }
 
     fn agree(&self, revision: &str) {
@@ -123,7 +116,7 @@ impl Channel for HttpChannel {
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
         async move {
             let line = compose::notification(method, params);
-            self.http.link.log(&line);
+            self.http.link.requests.out.log(&line);
             self.http.post(line).await;
             // From here on the server may speak unasked.
             if method == "notifications/initialized" {
@@ -147,7 +140,7 @@ impl Channel for HttpChannel {
                 }
                 Ok(None::<Infallible>)
             });
-            http.link.ask(request, exchange).await.map(Reply::from)
+            http.link.requests.ask(request, exchange).await.map(Reply::from)
         }
         .boxed()
     }
@@ -166,17 +159,19 @@ impl Channel for HttpChannel {
                 // Asked now: meanwhile something may have been said to it, and behind that it
                 // takes an answer whole.
                 if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
-                    return Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
+                    let begun = Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
+                    return begun.map_err(ExchangeError::from);
                 }
-                Box::pin(http.take_rest(id, came, rest)).await.map(|()| None)
+                Box::pin(http.take_rest(id, came, rest)).await?;
+                Ok(None)
             });
-            http.link.ask(request, exchange).await
+            http.link.requests.ask(request, exchange).await
         }
         .boxed()
     }
 
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
-        let id = self.http.link.next_id();
+        let id = self.http.link.requests.next_id();
         let (opened, open) = oneshot::channel();
         let running = Arc::clone(&self.http).subscribe(method, params.clone(), opened);
         let handle = self.http.link.spawn(running);
@@ -252,7 +247,7 @@ impl Http {
         takes: Takes,
     ) -> Result<Option<(Vec<Bytes>, HttpBody)>, RequestError> {
         if Link::is_logged() {
-            self.link.log_pieces(&request::request(id, method, params));
+            self.link.log_payload(&request::request(id, method, params));
         }
         let write =
             || self.order(self.headers(method, params), request::request(id, method, params));
@@ -295,14 +290,14 @@ impl Http {
     }
 
     async fn take_reply(&self, id: u64, body: &Bytes) -> Result<(), RequestError> {
-        take(body, &self.link.inbound, Some(id)).await;
-        if !self.link.waits_for(id) {
+        dispatch(body, &self.link.inbound, Some(id)).await;
+        if !self.link.requests.pending.waits_for(id) {
             return Ok(());
         }
         let problem = || Fault::NotMcp("an answer has no reply to the request in it".to_owned());
         let error = error_in(body).ok_or_else(|| RequestError::Refused(problem()))?;
         // The server could not read the id; there is only one it can mean.
-        self.link.answer(id, error);
+        self.link.requests.pending.answer(id, error);
         Ok(())
     }
 
@@ -313,7 +308,7 @@ impl Http {
             && let Fault::Status { .. } = refusal.fault
             && let Some(error) = error_in(&refusal.body)
         {
-            self.link.answer(id, error);
+            self.link.requests.pending.answer(id, error);
             return Ok(());
         }
         Err(self.link.failed(WebError::Refused(refusal)))

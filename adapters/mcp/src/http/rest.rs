@@ -114,7 +114,7 @@ impl Source for Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.http.link.abandon(self.id);
+            self.http.link.requests.cancel(self.id);
         }
     }
 }

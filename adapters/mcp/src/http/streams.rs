@@ -16,11 +16,11 @@ use tracing::debug;
 
 use super::{Http, request};
 use crate::channel::RequestError;
+use crate::channel::dispatch::dispatch;
 use crate::fault::Fault;
 use crate::http::events::{Event, EventError, Events};
 use crate::http::web::{Body, WebError};
 use crate::server::backoff::wait_after;
-use crate::stdio::minder::take;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -74,7 +74,7 @@ impl Http {
                 Ok(Some(event)) => {
                     silent = 0;
                     self.take_event(&event, Some(id)).await;
-                    if self.link.waits_for(id) {
+                    if self.link.requests.pending.waits_for(id) {
                         continue;
                     }
                     self.link.spawn(Arc::clone(self).drain(id, events));
@@ -130,7 +130,7 @@ impl Http {
 
     async fn take_event(&self, event: &Event, of: Option<u64>) {
         match event.name.as_str() {
-            "" | "message" => take(&event.data, &self.link.inbound, of).await,
+            "" | "message" => dispatch(&event.data, &self.link.inbound, of).await,
             name => debug!(name, "an event that means nothing to us"),
         }
     }
@@ -199,8 +199,8 @@ impl Http {
         let mut opened = Some(opened);
         let (mut mark, mut failures, mut lapsed) = (Mark::default(), 0, false);
         while failures < MAX_RESUMPTIONS {
-            let line = request::request(self.link.next_id(), method, &params);
-            self.link.log_pieces(&line);
+            let line = request::request(self.link.requests.next_id(), method, &params);
+            self.link.log_payload(&line);
             let order = self.order(self.headers(method, &params), line);
             match self.open(order).await {
                 Ok(events) => {

@@ -42,7 +42,7 @@ impl Connection for Session {
         async move {
             let result = Self::list(&self, listing).instrument(self.span()).await;
             self.report(|life, home| match &result {
-                Err(error) if self.connection.gone().is_none() => {
+                Err(error) if self.connection.requests().gone().is_none() => {
                     life.could_not_read(listing, error);
                 }
                 Err(_) => note_loss(&home.span, life, &self),

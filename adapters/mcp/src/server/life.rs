@@ -67,11 +67,13 @@ impl Life {
     pub(crate) fn state(&self) -> ServerState {
         match (&self.link, &self.failure) {
             (Some(link), _) => match link.peek() {
-                Some(Ok(session)) => match (session.connection.gone(), self.unread.first()) {
-                    (Some(fault), _) => self.in_circuit(&fault).state(),
-                    (None, Some((_, reason))) => ServerState::Degraded(reason.clone()),
-                    (None, None) => ServerState::Connected,
-                },
+                Some(Ok(session)) => {
+                    match (session.connection.requests().gone(), self.unread.first()) {
+                        (Some(fault), _) => self.in_circuit(&fault).state(),
+                        (None, Some((_, reason))) => ServerState::Degraded(reason.clone()),
+                        (None, None) => ServerState::Connected,
+                    }
+                }
                 Some(Err(fault)) => self.in_circuit(fault).state(),
                 None => ServerState::Connecting,
             },
@@ -98,7 +100,7 @@ impl Life {
     pub(crate) fn rest(&mut self) -> Option<Link> {
         match self.link.as_ref().and_then(Link::peek) {
             // Its end is still to be counted.
-            Some(Ok(session)) if session.connection.gone().is_some() => return None,
+            Some(Ok(session)) if session.connection.requests().gone().is_some() => return None,
             Some(Ok(_)) => self.failures = 0,
             Some(Err(_)) | None => {}
         }
@@ -148,7 +150,8 @@ impl Life {
             Err(fault) if fault.lasts() || self.failures >= CIRCUIT => Some(self.in_circuit(fault)),
             Err(_) => None,
             Ok(session) => {
-                let fault = session.connection.gone().filter(|_| self.failures >= CIRCUIT)?;
+                let fault =
+                    session.connection.requests().gone().filter(|_| self.failures >= CIRCUIT)?;
                 Some(self.in_circuit(&fault))
             }
         }
@@ -177,7 +180,7 @@ impl Life {
 pub(crate) fn is_usable(link: &Link) -> bool {
     match link.peek() {
         None => true,
-        Some(Ok(session)) => session.connection.gone().is_none(),
+        Some(Ok(session)) => session.connection.requests().gone().is_none(),
         Some(Err(_)) => false,
     }
 }

@@ -22,7 +22,7 @@ use futures::future::ready;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument, Span, error_span, info};
 
-use crate::connect::{Connector, STOPPED};
+use crate::connect::{Connector, STOPPED, Watched};
 use crate::fault::Fault;
 use crate::server::alive::Alive;
 pub(crate) use crate::server::connection::Home;
@@ -31,7 +31,6 @@ use crate::server::life::{Life, Link, is_usable};
 use crate::server::wanted::{Wanted, Wish};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::stdio::Watched;
 
 /// How long a server may take to say that it is there.
 const PULSE: Duration = Duration::from_secs(5);
@@ -76,7 +75,7 @@ impl Server {
     /// The session, where there is one that can be used.
     fn current(&self) -> Option<Arc<Session>> {
         let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
-        session.connection.gone().is_none().then_some(session)
+        session.connection.requests().gone().is_none().then_some(session)
     }
 
     /// The session, connecting if there is none; one attempt for all who wait.
@@ -246,8 +245,8 @@ impl Drop for Server {
 
 /// Notes that a server has died, once, however many calls were in flight.
 fn note_loss(span: &Span, life: &mut Life, session: &Session) {
-    if let Some(fault) = session.connection.gone()
-        && session.connection.take_gone_notice()
+    if let Some(fault) = session.connection.requests().gone()
+        && session.connection.requests().take_gone_notice()
     {
         span.in_scope(|| info!(reason = %fault, "gone"));
         life.died(fault);

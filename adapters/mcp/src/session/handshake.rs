@@ -176,7 +176,7 @@ async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
 
 async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, RequestError> {
     let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
-    let id = connection.next_id();
+    let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";
     connection.request(Request { id, method, params: &params, limit, operator: None }).await
@@ -227,7 +227,7 @@ async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello,
         ("capabilities", &able),
         ("clientInfo", &client),
     ]);
-    let id = connection.next_id();
+    let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let request = Request { id, method: "initialize", params: &params, limit, operator: None };
     let reply = connection.request(request).await;

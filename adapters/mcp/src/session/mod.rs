@@ -157,7 +157,7 @@ impl Session {
         } else {
             without_meta(&params, &ERA)
         };
-        let id = self.connection.next_id();
+        let id = self.connection.requests().next_id();
         let limit = self.settings.timeout;
         let request = Request { id, method, params: &params, limit, operator: None };
         let reply = self.connection.request(request).await;
@@ -224,7 +224,7 @@ impl Session {
         params: &Json,
         operator: &Arc<dyn Operator>,
     ) -> Result<Said<Box<Flow>>, CallError> {
-        let id = self.connection.next_id();
+        let id = self.connection.requests().next_id();
         let params = self.with_meta(params, id, &**operator)?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
         let wishes = operator.wishes();

@@ -98,7 +98,7 @@ impl Session {
         params: &Json,
         operator: Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
-        let id = self.connection.next_id();
+        let id = self.connection.requests().next_id();
         let params = self.with_meta(params, id, &*operator)?;
         let request = Request { id, method, params: &params, limit, operator: Some(operator) };
         let reply = self.connection.request(request).await;

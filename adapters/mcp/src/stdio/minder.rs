@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use capstan_process::line::{Line, LineError, Lines};
 use capstan_process::spawn::{Exit, Keeper};
 use capstan_process::stderr::Ring;
 use capstan_wire::line::flatten;
-use capstan_wire::{Json, Message, RequestId, object};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tracing::{Instrument, debug, warn};
+use tracing::{Instrument, warn};
 
+use crate::channel::dispatch::dispatch;
 use crate::channel::inbound::Inbound;
-use crate::channel::pending::Pending;
+use crate::channel::requests::Requests;
+use crate::fault::Fault;
 use crate::server::alive::Alive;
 
 /// Messages written at once.
@@ -47,8 +47,7 @@ pub(crate) struct Minder {
     pub(crate) ring: Ring,
     /// Reads stderr into the ring.
     pub(crate) stderr: JoinHandle<()>,
-    pub(crate) tell_gone: watch::Sender<Option<String>>,
-    pub(crate) pending: Arc<Pending>,
+    pub(crate) requests: Arc<Requests>,
     pub(crate) alive: Arc<Alive>,
 }
 
@@ -94,9 +93,7 @@ impl Minder {
             drop(timeout(READ_GRACE, &mut self.stderr).await);
         }
         let reason = self.describe(over, ended);
-        self.tell_gone.send_replace(Some(reason));
-        // Only now, so that whoever wakes up finds the reason.
-        self.pending.clear();
+        self.requests.lose(Fault::Unreachable(reason));
         if ended.is_none() {
             self.end().await;
         }
@@ -224,7 +221,7 @@ async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Ove
     let mut lines = Lines::new(stdout, max_line);
     loop {
         match lines.next().await {
-            Ok(Some(Line::Whole(line))) => take(&line, &inbound, None).await,
+            Ok(Some(Line::Whole(line))) => dispatch(&line, &inbound, None).await,
             Ok(Some(Line::Cut { beginning, end })) => {
                 inbound.too_long((&beginning, &end), max_line);
             }
@@ -236,49 +233,5 @@ async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Ove
                 return Over::Broken(error.to_string());
             }
         }
-    }
-}
-
-/// Hands on what came in, on the stream of request `of` where there are streams.
-pub(crate) async fn take(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return;
-    }
-    inbound.log(line);
-    // Servers of 2025-03-26 may send several messages in one line.
-    let batch = line.first() == Some(&b'[');
-    let parts = if batch {
-        Json::parse(line.clone()).ok().and_then(|j| object::items(&j).ok())
-    } else {
-        None
-    };
-    match parts {
-        Some(parts) => {
-            for part in parts {
-                take_one(part.bytes(), inbound, of).await;
-            }
-        }
-        None => take_one(line, inbound, of).await,
-    }
-}
-
-async fn take_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
-    match Message::parse(line) {
-        Ok(Message::Reply { id: Some(RequestId::Number(id)), reply }) => {
-            if let Ok(id) = u64::try_from(id) {
-                inbound.pending.answer(id, reply);
-            }
-        }
-        Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
-        Ok(Message::Notification { method, params }) => {
-            inbound.notification(&method, params.as_ref(), of);
-            // Whoever was told gets to hear it before there is more.
-            tokio::task::yield_now().await;
-        }
-        Ok(Message::Request { id, method, params }) => {
-            // Rarer than replies, of which each would carry it along.
-            Box::pin(inbound.request(id, &method, params, of)).await;
-        }
-        Err(problem) => inbound.not_protocol(line, problem),
     }
 }

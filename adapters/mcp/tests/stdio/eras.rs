@@ -15,6 +15,8 @@ async fn check(args: &[&str], era: Era, revision: &str, handshakes: usize) {
     assert_eq!(scene.text("add", r#"{"a":2,"b":3}"#).await, "5", "{args:?} {era:?}");
     assert_eq!(scene.count("initialize"), handshakes, "{args:?} {era:?}");
     assert_eq!(scene.count("notifications/initialized"), handshakes, "{args:?} {era:?}");
+    // A probe that stays unanswered cannot be cancelled.
+    assert_eq!(scene.count("notifications/cancelled"), 0, "{args:?} {era:?}");
 }
 
 #[tokio::test]

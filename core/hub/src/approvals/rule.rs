@@ -1,10 +1,10 @@
 //! The rule that a saved yes becomes.
 
-use capstan_model::mask::mask_prose;
 use capstan_model::secret::is_secret_name;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::pattern::spellings;
 use capstan_policy::{Arguments, Pattern};
+use capstan_safety::mask::mask_prose;
 use capstan_wire::{Json, object};
 
 use super::Width;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{CallError, Effect, ItemId, Ruling};
-use capstan_safety::redact::redact;
+use capstan_safety::mask::mask_json;
 use serde_json::Value;
 
 use super::Screened;
@@ -137,7 +137,7 @@ fn arguments(hub: &Hub, call: &Call) -> Option<String> {
         Keep::No => None,
         Keep::Redacted => {
             let mut arguments: Value = call.arguments().read().ok()?;
-            redact(&mut arguments);
+            mask_json(&mut arguments);
             Some(arguments.to_string())
         }
     }

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-use capstan_model::mask::mask_prose;
 use capstan_model::secret::{MASK, is_secret_name};
 use serde_json::Value;
+
+use crate::mask::text::mask_prose;
 
 /// Replaces whatever stands under a telling name, at any depth, lists and objects whole; and in
 /// every other text what looks like a secret by itself.
 ///
 /// What is only true, false or null tells nothing and stays.
-pub fn redact(value: &mut Value) {
+pub fn mask_json(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
@@ -18,11 +19,11 @@ pub fn redact(value: &mut Value) {
                 if tells && is_secret_name(name) {
                     *member = Value::from(MASK);
                 } else {
-                    redact(member);
+                    mask_json(member);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Array(items) => items.iter_mut().for_each(mask_json),
         Value::String(text) => {
             if let Cow::Owned(shown) = mask_prose(text) {
                 *text = shown;
@@ -40,7 +41,7 @@ mod tests {
 
     #[track_caller]
     fn check(mut value: Value, expected: &Value) {
-        redact(&mut value);
+        mask_json(&mut value);
         assert_eq!(&value, expected);
     }
 

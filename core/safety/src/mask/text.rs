@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::secret::{MASK, is_secret_name, is_token_of_a_service, looks_like_token};
+use capstan_model::secret::{MASK, is_secret_name, is_token_of_a_service, looks_like_token};
 
 /// How a private key in text begins and ends, without the kind of key between the words.
 const KEY_BEGINS: &str = "-----BEGIN ";

@@ -1,0 +1,65 @@
+//! The queue of messages to a server.
+
+use std::sync::Arc;
+
+use capstan_model::ServerName;
+use capstan_safety::mask::Masker;
+use capstan_wire::compose;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tracing::debug;
+
+/// Messages that wait to be written; a sender waits when there are more.
+const QUEUE: usize = 256;
+
+/// The sending end of the queue.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    server: ServerName,
+    masker: Arc<Masker>,
+    queue: mpsc::Sender<Vec<u8>>,
+}
+
+// === impl Outbox ===
+
+impl Outbox {
+    /// A queue and its receiving end.
+    pub(crate) fn new(
+        server: &ServerName,
+        masker: &Arc<Masker>,
+    ) -> (Self, mpsc::Receiver<Vec<u8>>) {
+        let (queue, outgoing) = mpsc::channel(QUEUE);
+        (Self { server: server.clone(), masker: Arc::clone(masker), queue }, outgoing)
+    }
+
+    /// Queues one message; `false` when the server is gone.
+    pub(crate) async fn send(&self, line: Vec<u8>) -> bool {
+        self.log(&line);
+        match self.queue.try_send(line) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(line)) => self.queue.send(line).await.is_ok(),
+        }
+    }
+
+    /// Queues one message if there is room; otherwise drops it.
+    pub(crate) fn try_send(&self, line: Vec<u8>) {
+        self.log(&line);
+        if self.queue.try_send(line).is_err() {
+            debug!("no room for a message to the server; it is left out");
+        }
+    }
+
+    /// Writes a message into the debug log.
+    pub(crate) fn log(&self, line: &[u8]) {
+        debug!(target: "capstan::wire", server = %self.server, "→ {}", self.masker.mask_message(line));
+    }
+}
+
+/// The notification that a request is cancelled.
+pub(crate) fn cancelled(id: u64) -> Vec<u8> {
+    let id = compose::number(id);
+    let reason = compose::string("the caller no longer waits");
+    let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
+    compose::notification("notifications/cancelled", Some(&params))
+}
