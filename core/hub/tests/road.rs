@@ -18,6 +18,8 @@ mod counted;
 mod definition;
 #[path = "road/replay.rs"]
 mod replay;
+#[path = "road/tasks.rs"]
+mod tasks;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

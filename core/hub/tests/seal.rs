@@ -1,5 +1,7 @@
 //! The seal, read off the public API: what reaches a server carries its own proof.
 
+#![expect(clippy::expect_used, reason = "clippy exempts test functions, not their helpers")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,4 +53,24 @@ fn an_admission_can_only_be_run() {
     let mut takers: Vec<&str> = takers.map(|(name, _)| name.as_str()).collect();
     takers.sort_unstable();
     assert_eq!(takers, ["run_side", "side"], "`side` wraps it for `run_side`");
+}
+
+#[test]
+fn no_proof_has_a_public_field() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/pipeline");
+    let proofs = ["Ticket", "Admission", "TaskHandle", "TaskRequest", "Outgoing<'a>", "System"];
+    let sources = sources(&folder);
+    let texts: Vec<String> =
+        sources.iter().map(|path| fs::read_to_string(path).expect("a source")).collect();
+    for proof in proofs {
+        let start = format!("pub struct {proof}");
+        let mut found = texts.iter().filter_map(|text| {
+            let (_, rest) = text.split_once(&start)?;
+            rest.starts_with([' ', '(']).then_some(rest)
+        });
+        let rest = found.next().expect("each proof is defined in the pipeline");
+        let end = if rest.starts_with('(') { ");" } else { "\n}" };
+        let (fields, _) = rest.split_once(end).expect("a struct ends");
+        assert!(!fields.contains("pub "), "`{proof}` has a public field");
+    }
 }

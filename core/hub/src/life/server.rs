@@ -142,7 +142,14 @@ impl Server {
                 let silent = lock(&care.silent).clone();
                 silent.map_or(ServerState::Connected, ServerState::Degraded)
             }
-            state => state,
+            state @ (ServerState::Disabled
+            | ServerState::AwaitingApproval
+            | ServerState::Cached
+            | ServerState::Connecting
+            | ServerState::Degraded(_)
+            | ServerState::NeedsLogin
+            | ServerState::Idle
+            | ServerState::Failed(_)) => state,
         }
     }
 

@@ -88,6 +88,7 @@ impl Supervisor {
             vacant.insert(Usage::default());
             lock(&self.fresh).insert(name);
         }
+        drop(servers);
     }
 
     /// Supervises the servers until it is closed.

@@ -114,6 +114,11 @@ impl<'a> Attempt<'a> {
         side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
     }
 
+    /// Hands over to the call itself, which opens its record at once; this one leaves no entry.
+    pub fn pass_on(mut self) {
+        self.record.forget();
+    }
+
     /// Decides on a side request, runs it, and writes it down.
     ///
     /// # Errors

@@ -77,6 +77,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Leaves no entry: another record is open for the same call.
+    pub(super) fn forget(&mut self) {
+        self.entry = None;
+    }
+
     pub(super) fn method(&self) -> Option<&'static str> {
         self.entry.as_ref().and_then(|entry| entry.method)
     }

@@ -172,8 +172,8 @@ impl Gateway {
         let all = self.tasks.of(&Owner::of(client));
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
             let (hub, params) = (self.hub(), Json::empty_object());
-            let (caller, asker) = (&client.caller, Arc::clone(operator));
-            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, asker);
+            let (caller, by) = (&client.caller, Arc::clone(operator));
+            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, by);
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
