@@ -398,7 +398,9 @@ impl Connection for Server {
                 TaskOp::Follow => {
                     (request.op().method(), Json::from_value(&request.ids()).unwrap())
                 }
-                op => (op.method(), request.params().clone()),
+                op @ (TaskOp::Get | TaskOp::Result | TaskOp::Update | TaskOp::Cancel) => {
+                    (op.method(), request.params().clone())
+                }
             },
         };
         self.side(method, params, Some(operator)).map(|said| said.map(Answer::Whole)).boxed()
