@@ -18,6 +18,7 @@ use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
+use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
 /// Messages to a client that belong to no request and wait to be sent; more are left out.
@@ -34,6 +35,8 @@ pub struct Client {
     /// Tells clients apart.
     pub(crate) number: u64,
     pub(crate) revision: Revision,
+    /// Chosen at first contact.
+    pub(crate) era: Era,
     pub(crate) view: View,
     pub(crate) caller: Arc<Caller>,
     /// Whose share counts for what it has of what is there for all.
@@ -118,9 +121,10 @@ impl Client {
     ) -> Self {
         let Party { caller, view, number, counted, .. } = party;
         let peer = Peer::counted(&caller, counted);
-        let capabilities = capabilities::of_client(revision, capabilities);
+        let capabilities = capabilities::of_client(revision.era(), capabilities);
         Self {
             number,
+            era: revision.era(),
             revision,
             view,
             caller,

@@ -32,6 +32,7 @@ use crate::methods::subscriptions::resource_watch::ResourceWatches;
 use crate::methods::tasks::task_table::Tasks;
 use crate::metrics::server_health;
 use crate::metrics::{Metrics, Readings};
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, SHUTTING_DOWN};
 use crate::protocol::messages::cancelled;
 use crate::questions::operator::CallContext;
@@ -182,7 +183,7 @@ impl Gateway {
         if *self.stopped.borrow() {
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
-        if client.revision.is_modern() {
+        if client.era == Era::Modern {
             self.heed_level(client, params.as_ref());
         }
         match method {
@@ -199,9 +200,7 @@ impl Gateway {
 
     /// Takes something that a client tells.
     pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
-        if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(cancelled)
-        {
+        if let Some(id) = cancelled(method, params) {
             client.cancel(&id);
         }
     }
@@ -270,31 +269,29 @@ impl Gateway {
     ) -> Exchange {
         let (gateway, other) = (Arc::clone(self), Arc::clone(client));
         let plain = |result: Result<Json, Fault>| result.map(Payload::from);
-        let modern = client.revision.is_modern();
-        let legacy = !modern;
-        match method {
-            "ping" if legacy => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
-            "server/discover" => {
+        match (method, client.era) {
+            ("ping", Era::Legacy) => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
+            ("server/discover", _) => {
                 Exchange::silent(id, client, async move { plain(gateway.discover(other).await) })
             }
-            "completion/complete" => {
+            ("completion/complete", _) => {
                 Exchange::silent(
                     id,
                     client,
                     async move { plain(gateway.complete(other, params).await) },
                 )
             }
-            "logging/setLevel" if legacy => {
+            ("logging/setLevel", Era::Legacy) => {
                 Exchange::ready(id, plain(self.set_level(client, params.as_ref())))
             }
-            "resources/subscribe" if legacy => Exchange::silent(id, client, async move {
+            ("resources/subscribe", Era::Legacy) => Exchange::silent(id, client, async move {
                 plain(gateway.subscribe(other, params, Wanted::Yes).await)
             }),
-            "resources/unsubscribe" if legacy => Exchange::silent(id, client, async move {
+            ("resources/unsubscribe", Era::Legacy) => Exchange::silent(id, client, async move {
                 plain(gateway.subscribe(other, params, Wanted::No).await)
             }),
-            "subscriptions/listen" if modern => self.listen(client, id, params),
-            other => {
+            ("subscriptions/listen", Era::Modern) => self.listen(client, id, params),
+            (other, _) => {
                 let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
                 about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
             }

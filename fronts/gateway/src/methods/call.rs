@@ -12,9 +12,10 @@ use crate::client::identity::caller_in;
 use crate::client::{Client, View};
 use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
-use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer, Words, modern};
+use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::protocol::revision::Revision;
 use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
@@ -60,12 +61,14 @@ pub(crate) fn call(
         let message = format!("`{}` must be a string", kind.name_key());
         return Exchange::fault(id, Fault::invalid(message));
     };
-    let modern = client.revision.is_modern();
     let place = match &client.view {
         View::All => "",
         View::One(server) => server.as_str(),
     };
-    let call = modern.then(|| digest(place, kind.method(), &params));
+    let call = match client.era {
+        Era::Legacy => None,
+        Era::Modern => Some(digest(place, kind.method(), &params)),
+    };
     let mut way = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
@@ -203,7 +206,7 @@ impl CallTask {
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(operator);
         let delivered = hub.deliver(&self.client.session, call, person).await;
-        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, &hub).await
+        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
     /// The same for an item whose name does not say whose it is.
@@ -230,12 +233,7 @@ impl CallTask {
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(operator);
         let delivered = attempt.deliver(&self.client.session, call, person).await;
-        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, hub).await
-    }
-
-    /// Whose words the result is told in.
-    fn words(&self) -> Words {
-        if self.call.is_some() { Words::Modern } else { Words::Legacy }
+        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
     }
 
     /// Somebody may be watching.
@@ -264,7 +262,7 @@ impl CallTask {
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.
     fn params_for_server(&self) -> Json {
-        let (false, Some(level)) = (self.client.revision.is_modern(), self.client.level()) else {
+        let (Era::Legacy, Some(level)) = (self.client.era, self.client.level()) else {
             return self.params.clone();
         };
         let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
@@ -281,26 +279,20 @@ impl CallTask {
             operator.became(&task);
             return Ok(Payload::from(task));
         }
-        Ok(match &self.call {
-            None if shape.odd_structure => {
-                // A client before 2026-07-28 takes nothing but an object there; the text is left.
-                let plain = object::without_member(result, "structuredContent");
-                Payload::from(plain.unwrap_or_else(|_| result.clone()))
-            }
-            None => Payload::from(result.clone()),
-            Some(call) if shape.result_type.as_deref() == Some(INPUT_REQUIRED) => {
-                let theirs = object::get(result, "requestState");
-                let state = self.gateway.seal(
-                    &self.client.caller.subject,
-                    call,
-                    self.gateway.elsewhere(theirs, operator.approved().into()),
-                );
-                let signed = operator.signed_requests(screened.server(), result);
-                let result = object::with_member(&signed, "requestState", &state);
-                Payload::from(result.unwrap_or(signed))
-            }
-            Some(_) => modern(result, shape, self.kind),
-        })
+        if let Some(call) = &self.call
+            && shape.result_type.as_deref() == Some(INPUT_REQUIRED)
+        {
+            let theirs = object::get(result, "requestState");
+            let state = self.gateway.seal(
+                &self.client.caller.subject,
+                call,
+                self.gateway.elsewhere(theirs, operator.approved().into()),
+            );
+            let signed = operator.signed_requests(screened.server(), result);
+            let result = object::with_member(&signed, "requestState", &state);
+            return Ok(Payload::from(result.unwrap_or(signed)));
+        }
+        Ok(self.client.era.result(result, shape, self.kind))
     }
 
     fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
@@ -317,12 +309,9 @@ impl CallTask {
         if self.kind == Kind::Tool
             && let Some(result) = tool_error(error)
         {
-            return Ok(match &self.call {
-                Some(_) => modern(&result, &Shape::default(), self.kind),
-                None => Payload::from(result),
-            });
+            return Ok(self.client.era.result(&result, &Shape::default(), self.kind));
         }
-        Err(Fault::of_call(error, self.kind, &self.name, self.client.revision))
+        Err(Fault::of_call(error, self.kind, &self.name, self.client.era))
     }
 
     /// What 2025-11-25 has an error for, 2026-07-28 has a question for: pages to visit first.

@@ -13,6 +13,7 @@ use capstan_wire::{Json, compose, object};
 use crate::client::identity::caller_of;
 use crate::client::{Client, Level};
 use crate::gateway::Gateway;
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 impl Gateway {
@@ -48,7 +49,7 @@ impl Gateway {
             let unknown = CallError::Unknown { kind, name: name.clone(), nearest: Vec::new() };
             let search = hub.begin_search(&call).by_method("completion/complete");
             drop(search.end(Err(unknown.clone())).await);
-            return Err(Fault::of_call(&unknown, kind, &name, client.revision));
+            return Err(Fault::of_call(&unknown, kind, &name, client.era));
         };
         let own_json = compose::string(&own);
         let params = object::with_member(&reference, key, &own_json)
@@ -64,9 +65,9 @@ impl Gateway {
                 compose::object(&[("completion", &none)])
             }
             Ok(result) => result,
-            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.revision)),
+            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.era)),
         };
-        if !client.revision.is_modern() || object::get(&result, "resultType").is_some() {
+        if client.era == Era::Legacy || object::get(&result, "resultType").is_some() {
             return Ok(result);
         }
         let complete = compose::string("complete");
@@ -148,9 +149,8 @@ impl Gateway {
                 let caller = caller_of(&client.caller, &params);
                 let by = ("resources/subscribe", Asks::Elsewhere);
                 let watched = self.watch_for(&client, caller, &uri, by).await;
-                let (server, own, watched) = watched.map_err(|error| {
-                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
-                })?;
+                let (server, own, watched) = watched
+                    .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
                 let is_noted = client.subscribe(server, own, uri);
                 drop(watched);
                 if !is_noted {
@@ -159,7 +159,7 @@ impl Gateway {
             }
             Wanted::No => {
                 let found = self.locate(&client, &uri).await;
-                let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
+                let unknown = || Fault::no_such(Kind::Resource, &uri, client.era);
                 let (server, own) = found.ok_or_else(unknown)?;
                 if client.unsubscribe(&server, &own) {
                     self.stop_watching(&server, &own);

@@ -17,7 +17,9 @@ use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::protocol::capabilities;
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
+use crate::protocol::messages::INVALID_REQUEST;
 use crate::protocol::revision::Revision;
 
 /// How long who we are may depend on a server that has not said who it is.
@@ -40,7 +42,7 @@ impl Gateway {
             return (Answer::fault(Some(id), &fault), None);
         };
         // What we do not know gets the newest that we do; the client decides whether to go on.
-        let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
+        let known = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (party, session) = self.known(party, info.as_ref());
@@ -78,10 +80,12 @@ impl Gateway {
         Party { counted, ..party }
     }
 
-    /// Whether params are those of a modern request.
-    pub fn is_modern(params: Option<&Json>) -> bool {
-        let meta = params.and_then(|params| object::get(params, "_meta"));
-        meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
+    /// The answer to a legacy request before `initialize`.
+    pub(crate) fn before_initialize(id: &RequestId, method: &str) -> Answer {
+        match method {
+            "ping" => Answer::result(id, &Json::empty_object()),
+            _ => Answer::error(Some(id), INVALID_REQUEST, "send `initialize` first"),
+        }
     }
 
     /// A modern client, for the length of one request.
@@ -198,7 +202,7 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
     let capabilities = capabilities
         .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
-    let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
+    let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Modern);
     let Some(revision) = revision else {
         let data = compose::object(&[
             ("supported", &versions()),

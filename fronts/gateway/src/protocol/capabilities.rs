@@ -8,6 +8,7 @@ use capstan_wire::protocol::MODERN;
 use capstan_wire::{Json, compose, object};
 
 use crate::methods::tasks::task_table::TASKS;
+use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
 /// What is done here for servers that can: their changes are told, their answers handed on.
@@ -15,8 +16,8 @@ const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "loggin
 
 /// What a client says it can do, without what its revision has no words for: a server must not
 /// answer it with anything that it cannot take.
-pub(crate) fn of_client(revision: Revision, capabilities: Json) -> Json {
-    if revision.is_modern() {
+pub(crate) fn of_client(era: Era, capabilities: Json) -> Json {
+    if era == Era::Modern {
         return capabilities;
     }
     let capabilities = object::without_member(&capabilities, "tasks").unwrap_or(capabilities);
@@ -71,7 +72,7 @@ pub(crate) fn of_servers<'a>(
 
 /// What is left of a capability of a server on the way to a client of this revision.
 fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<Json> {
-    let both_modern = revision.is_modern() && about.protocol == MODERN;
+    let both_modern = revision.era() == Era::Modern && about.protocol == MODERN;
     match key {
         "tasks" => {
             let both_know = revision == Revision::V2025_11_25
@@ -177,9 +178,9 @@ mod tests {
     fn a_client_is_spoken_for_only_in_what_its_revision_can_take() {
         let capabilities = format!(r#"{{"roots":{{}},"tasks":{{}},"extensions":{EXTENSION}}}"#);
         let capabilities = Json::parse(capabilities).unwrap();
-        let of = |revision| of_client(revision, capabilities.clone()).to_string();
-        assert_eq!(of(Revision::V2026_07_28), capabilities.to_string());
+        let of = |era| of_client(era, capabilities.clone()).to_string();
+        assert_eq!(of(Era::Modern), capabilities.to_string());
         let rest = r#"{"roots":{},"extensions":{"a/b":{"x":1}}}"#;
-        assert_eq!(of(Revision::V2025_11_25), rest);
+        assert_eq!(of(Era::Legacy), rest);
     }
 }

@@ -116,8 +116,9 @@ pub(crate) fn id(value: &Json) -> Option<RequestId> {
     number.or_else(|_| value.read().map(RequestId::Text)).ok()
 }
 
-/// The id of the request that is cancelled.
-pub(crate) fn cancelled(params: &Json) -> Option<RequestId> {
+/// The id of the request that a notification cancels, if it does.
+pub(crate) fn cancelled(method: &str, params: Option<&Json>) -> Option<RequestId> {
+    let params = params.filter(|_| method == "notifications/cancelled")?;
     id(&object::get(params, "requestId")?)
 }
 

@@ -4,6 +4,7 @@ use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, object};
 
 use crate::client::{Client, Level};
+use crate::protocol::era::Era;
 
 /// What the client wants to hear. With each part of a call it says so anew.
 pub(crate) struct NoticeFilter {
@@ -33,10 +34,10 @@ impl NoticeFilter {
             None => [None, None],
         };
         let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
-        let level = match (client.revision.is_modern(), level) {
-            (true, Some(level)) => LogFilter::From(level),
-            (true, None) => LogFilter::Nothing,
-            (false, _) => client.level().map_or(LogFilter::All, LogFilter::From),
+        let level = match (client.era, level) {
+            (Era::Modern, Some(level)) => LogFilter::From(level),
+            (Era::Modern, None) => LogFilter::Nothing,
+            (Era::Legacy, _) => client.level().map_or(LogFilter::All, LogFilter::From),
         };
         Self { token, level }
     }

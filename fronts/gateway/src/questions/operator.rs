@@ -21,6 +21,7 @@ use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
+use crate::protocol::era::Era;
 use crate::protocol::fault::INTERNAL;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
@@ -186,7 +187,7 @@ impl ClientOperator {
     /// Asks the client, in the way of its revision.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         self.whole.store(true, Ordering::Relaxed);
-        if self.client.revision.is_modern() {
+        if self.client.era == Era::Modern {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
             if self
@@ -327,7 +328,7 @@ impl Operator for ClientOperator {
     fn wishes(&self) -> Wishes {
         let progress = self.filter().token.is_some();
         let flow = !self.whole.load(Ordering::Relaxed);
-        Wishes { progress, input_required: self.client.revision.is_modern(), flow }
+        Wishes { progress, input_required: self.client.era == Era::Modern, flow }
     }
 
     fn party(&self) -> u64 {

@@ -23,6 +23,7 @@ use crate::gateway::Gateway;
 use crate::methods::initialize::server_meta;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 /// How long a list waits after the latest answer of a server, and how long in all.
@@ -61,14 +62,14 @@ impl Gateway {
             }
         };
         let built = self.built_for(&client, listing).await?;
-        let pages = built.pages(client.revision);
+        let pages = built.pages(client.era);
         let page = pages.get(at);
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
         let mut after = String::new();
         if at + 1 < pages.len() {
             after = format!(r#","nextCursor":"p{}""#, at + 1);
         }
-        if client.revision.is_modern() {
+        if client.era == Era::Modern {
             let meta = server_meta();
             after = format!(
                 r#"{after},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
@@ -258,8 +259,8 @@ async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<
         return Ok(gathered);
     }
     let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
-        let revision = crate::protocol::revision::Revision::LATEST_LEGACY;
-        Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
+        // The error of a tool is the same in both eras.
+        Fault::of_call(&error, Kind::Tool, server.as_str(), Era::Legacy)
     })?;
     gathered.lists.insert(server.clone(), items);
     Ok(gathered)

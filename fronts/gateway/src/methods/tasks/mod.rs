@@ -19,6 +19,7 @@ use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::completion::refuse_ambiguous;
 use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::protocol::revision::Revision;
 use crate::questions::operator::ClientOperator;
@@ -81,7 +82,7 @@ impl Gateway {
         params: &Json,
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
-        if client.revision.is_modern() && !client.knows_tasks() {
+        if client.era == Era::Modern && !client.knows_tasks() {
             return Err(needs_tasks());
         }
         // The id of another client's task must not reach the server beside the one that is checked.
@@ -104,7 +105,7 @@ impl Gateway {
                      server was started anew",
                 ))
             }
-            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
+            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.era)),
         }
     }
 
@@ -238,7 +239,7 @@ impl Client {
     /// Whether it knows the tasks of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.capabilities, "extensions");
-        self.revision.is_modern()
+        self.era == Era::Modern
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }

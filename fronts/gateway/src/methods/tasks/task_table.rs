@@ -14,6 +14,7 @@ use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::Client;
+use crate::protocol::era::Era;
 
 /// The extension of 2026-07-28.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -73,7 +74,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn of(client: &Client) -> Self {
-        let number = (!client.revision.is_modern()).then_some(client.number);
+        let number = (client.era == Era::Legacy).then_some(client.number);
         Self { subject: client.caller.subject.clone(), client: number }
     }
 }

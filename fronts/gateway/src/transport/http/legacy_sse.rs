@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::{Json, Message};
+use capstan_wire::Message;
 use futures::stream::{BoxStream, SelectAll, Stream as _};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -17,6 +17,7 @@ use hyper::http::request::Parts;
 use tokio::sync::mpsc;
 
 use crate::fairness::fair_share::{Peer, Share};
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::messages;
 use crate::transport::http::mcp_endpoints::McpEndpoints;
 use crate::transport::http::request::caller_header;
@@ -26,6 +27,9 @@ use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Source, outs};
 use crate::transport::http::sessions::Key;
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
+
+/// The era of this transport.
+const LEGACY: Hint = Hint::Declared(Era::Legacy);
 
 /// What a client has posted and its stream has not yet taken up.
 const POSTED: usize = 64;
@@ -175,7 +179,9 @@ impl LegacyStreams {
 impl LegacyStream {
     async fn take(&self, gateway: &Arc<Gateway>, message: Message) -> Option<Posted> {
         match (message, self.client.get()) {
-            (Message::Request { id, method, params }, None) if method == "initialize" => {
+            (Message::Request { id, method, params }, None)
+                if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
+            {
                 let party = gateway.party(Arc::clone(&self.caller), self.view.clone());
                 let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
                 if let Some(client) = client {
@@ -198,12 +204,8 @@ impl LegacyStream {
             (Message::Request { id, method, params }, Some(client)) => {
                 Some(Posted::Request(gateway.request(client, id, &method, params)))
             }
-            (Message::Request { id, method, .. }, None) if method == "ping" => {
-                Some(Posted::Answer(Answer::result(&id, &Json::empty_object())))
-            }
-            (Message::Request { id, .. }, None) => {
-                let words = "`initialize` comes first";
-                Some(Posted::Answer(Answer::error(Some(&id), -32600, words)))
+            (Message::Request { id, method, .. }, None) => {
+                Some(Posted::Answer(Gateway::before_initialize(&id, &method)))
             }
             (Message::Notification { method, params }, Some(client)) => {
                 gateway.notification(client, &method, params.as_ref());
