@@ -146,13 +146,11 @@ impl StreamedAnswer {
     /// What is answered in the place of a result that broke, where nothing of it is out.
     fn instead(&self, cut: &Cut) -> Result<Payload, Fault> {
         let result = cut.0.as_ref().filter(|_| self.kind == Kind::Tool).and_then(tool_error);
-        match result {
-            Some(result) => Ok(self.era.result(&result, &Shape::default(), self.kind)),
-            None => {
-                let why = cut.0.as_ref().map_or_else(|| cut.to_string(), ToString::to_string);
-                Err(Fault::new(INTERNAL, why))
-            }
+        if let Some(result) = result {
+            return Ok(self.era.result(&result, &Shape::default(), self.kind));
         }
+        let why = cut.0.as_ref().map_or_else(|| cut.to_string(), ToString::to_string);
+        Err(Fault::new(INTERNAL, why))
     }
 
     /// What closes the result and the message. It is large, so that members stand before it.
