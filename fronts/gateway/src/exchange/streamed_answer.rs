@@ -1,4 +1,4 @@
-//! Answers that are sent while they come.
+//! Answers that are sent to the client while the server still sends them.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 
 /// A result that is sent while it comes, in the client's revision.
 pub struct StreamedAnswer {
-    /// What stands before the result; `None` when it is out.
+    /// The text before the result, until it is sent.
     head: Option<Bytes>,
     flowing: Box<Flowing>,
     kind: Kind,
@@ -37,21 +37,21 @@ pub(crate) struct InFlight {
     until: JoinHandle<()>,
 }
 
-/// What is sent in the place of a result.
+/// The outcome of a task.
 pub(crate) enum Done {
     Payload(Payload),
     Streamed(Box<StreamedAnswer>),
 }
 
-/// In which form a client takes an answer.
+/// The form of answer that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
-    /// A large one may come in parts.
+    /// A large answer may be streamed.
     Streamed,
 }
 
-/// Why an answer that was begun is not ended: its connection has to be cut.
+/// The error of an answer that broke off. Its connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("an answer broke while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
@@ -74,11 +74,11 @@ pub(crate) async fn begin(
     };
     let result = match delivered {
         Ok(Delivery::Whole(screened)) => Ok(screened),
-        // What is to be left out is looked for in all of it.
+        // Members are removed from the whole answer only.
         Ok(Delivery::Flowing(mut flowing))
             if era == Era::Modern || !flowing.shape().odd_structure =>
         {
-            // For as long as it comes, its server is not closed as one that nobody uses.
+            // The hub keeps the server open while the answer streams.
             let hub = Arc::clone(hub);
             flowing.watched(move |ending| {
                 told(ending);
@@ -101,7 +101,7 @@ pub(crate) async fn begin(
 // === impl StreamedAnswer ===
 
 impl StreamedAnswer {
-    /// Says what stands before the result, and whose it is.
+    /// Sets the text before the result, and the request that it answers.
     pub(crate) fn begins(&mut self, head: Bytes, delivered: Option<InFlight>) {
         (self.head, self.delivered) = (Some(head), delivered);
     }
@@ -134,7 +134,7 @@ impl StreamedAnswer {
         }))
     }
 
-    /// All of it in one piece; or the answer that is given instead.
+    /// Collects the whole answer; an error is the answer in its place.
     pub(crate) async fn whole(mut self) -> Result<Bytes, Result<Payload, Fault>> {
         let mut text = BytesMut::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
@@ -143,7 +143,7 @@ impl StreamedAnswer {
         Ok(text.freeze())
     }
 
-    /// What is answered in the place of a result that broke, where nothing of it is out.
+    /// The answer in place of a result that broke before any of it was sent.
     fn instead(&self, cut: &Cut) -> Result<Payload, Fault> {
         let result = cut.0.as_ref().filter(|_| self.kind == Kind::Tool).and_then(tool_error);
         if let Some(result) = result {
@@ -153,7 +153,7 @@ impl StreamedAnswer {
         Err(Fault::new(INTERNAL, why))
     }
 
-    /// What closes the result and the message. It is large, so that members stand before it.
+    /// The end of the result and of the message. A streamed result is never empty.
     fn tail(&self) -> Bytes {
         let members = self.era.missing_members(&self.flowing.shape(), self.kind);
         let comma = if members.is_empty() { "" } else { "," };

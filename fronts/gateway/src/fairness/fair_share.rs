@@ -1,4 +1,4 @@
-//! What is there for all, of which nobody gets more than a part.
+//! Per-client limits on shared resources.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -8,7 +8,7 @@ use capstan_model::Caller;
 
 use crate::fairness::client_names::{ClientNetwork, NameCount};
 
-/// What all together have is counted under this.
+/// The key of the total.
 const ALL: u64 = 0;
 
 /// So many places, of which each peer may have so many, and those of one address no more than half
@@ -35,7 +35,7 @@ enum Where {
     Elsewhere,
 }
 
-/// A place that somebody has, until it is dropped.
+/// A slot in use, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<FairShares>,
@@ -71,7 +71,7 @@ impl Peer {
         }
     }
 
-    /// What a place of its counts for.
+    /// The counters that a slot adds to.
     fn counts(self) -> impl Iterator<Item = u64> {
         [ALL, self.name].into_iter().chain(self.place.map(|(place, _)| place))
     }
@@ -86,7 +86,7 @@ pub(crate) fn name(caller: &Caller) -> &str {
 fn hash(what: impl Hash) -> u64 {
     let mut hash = DefaultHasher::new();
     what.hash(&mut hash);
-    // 0 stands for somebody who is alone, and for all.
+    // 0 is the key of the total.
     hash.finish().max(1)
 }
 

@@ -12,7 +12,7 @@ use crate::client::View;
 use crate::gateway::Gateway;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 
-/// What somebody whom access rules bind has seen.
+/// A list that a caller bound by access rules has seen.
 struct Seen {
     view: View,
     caller: Arc<Caller>,

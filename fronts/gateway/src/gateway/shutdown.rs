@@ -26,7 +26,7 @@ pub(crate) struct StopSignal {
 impl StopSignal {
     /// Waits until calls are given up.
     pub(crate) async fn wait(&self) {
-        // Whoever says so after this line is heard, whoever said so before it is seen.
+        // Created before the check, so that a signal between the two is not missed.
         let told = self.told.notified();
         if !self.is.load(Ordering::Acquire) {
             told.await;
@@ -44,7 +44,7 @@ impl Gateway {
     /// told that there will be none.
     pub async fn drain(&self) {
         self.stop.send_replace(true);
-        // Nobody can come back for these any more.
+        // Their clients cannot return any more.
         self.park.close();
         while self.in_flight() > 0 {
             sleep(STEP).await;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_hears_it_whether_it_was_said_before_or_after() {
+    fn a_waiter_sees_the_signal_whether_it_came_before_or_after() {
         let over = StopSignal::default();
         let mut early = Box::pin(over.wait());
         assert!(early.as_mut().now_or_never().is_none());

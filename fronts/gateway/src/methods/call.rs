@@ -1,4 +1,4 @@
-//! Calls: a tool, a resource or a prompt, down the road and back in the client's revision.
+//! Calls of tools, resources and prompts: through the pipeline, and back in the client's era.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{BadState, State, digest};
 
-/// One call on its way.
+/// One call of a client.
 struct CallTask {
     gateway: Arc<Gateway>,
     client: Arc<Client>,
@@ -31,12 +31,12 @@ struct CallTask {
     /// The item as the client calls it.
     name: String,
     params: Json,
-    /// What the client says beside them.
+    /// The `_meta` of the params.
     meta: Option<Json>,
     part: Part,
     /// For modern clients, a digest of the call.
     call: Option<String>,
-    /// What a client of 2025-11-25 says that wants a task.
+    /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
     form: Form,
 }
@@ -78,7 +78,7 @@ pub(crate) fn call(
         meta,
         part: Part::First,
         call,
-        // What may become a task is looked at as a whole.
+        // A result that may become a task is parsed as a whole.
         form: if task.is_some() { Form::Whole } else { form },
         task,
     };
@@ -107,7 +107,7 @@ pub(crate) fn call(
 // === impl CallTask ===
 
 impl CallTask {
-    /// Goes on with a call that waits.
+    /// Continues a parked call.
     fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
         let Some(mut parked) = self.gateway.park.take(number) else {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
@@ -169,7 +169,7 @@ impl CallTask {
     ) -> impl Future<Output = Result<Done, Fault>> + Send {
         async move {
             let mut params = self.params_for_server();
-            // The road puts another name into large params; nobody needs both, nor a part of them.
+            // The pipeline copies the params; large ones are not kept twice.
             self.params = Json::empty_object();
             let span = self.span(&params);
             if let Some(context) = span.as_ref().and_then(|span| span.context()) {
@@ -209,7 +209,7 @@ impl CallTask {
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
-    /// The same for an item whose name does not say whose it is.
+    /// Runs the call of a resource whose server must be found first.
     async fn search(
         &self,
         hub: &Arc<Hub>,
@@ -236,7 +236,7 @@ impl CallTask {
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
     }
 
-    /// Somebody may be watching.
+    /// The span of the call, if calls are traced.
     fn span(&self, params: &Json) -> Option<Box<dyn Span>> {
         let tracer = self.gateway.tracer.as_deref()?;
         Some(tracer.begin(Step {
@@ -250,7 +250,7 @@ impl CallTask {
         }))
     }
 
-    /// What the hub is to look for.
+    /// The target of the call.
     fn target(&self) -> Target {
         match &self.client.view {
             View::All => Target::spelled(self.kind, self.name.clone()),
@@ -336,7 +336,7 @@ impl CallTask {
     }
 }
 
-/// Tells who watches a call which server it is for.
+/// Records the server of a call in its span.
 fn found(hub: &Hub, call: &Call, span: Option<&mut Box<dyn Span>>) {
     if let Some(span) = span
         && let Some(id) = hub.ids_of(&call.target).next()

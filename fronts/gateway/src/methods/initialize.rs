@@ -1,4 +1,4 @@
-//! Who we are: the answer to `initialize` and to `server/discover`.
+//! `initialize` and `server/discover`: the description of the gateway and of the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::protocol::fault::Fault;
 use crate::protocol::messages::INVALID_REQUEST;
 use crate::protocol::revision::Revision;
 
-/// How long who we are may depend on a server that has not said who it is.
+/// Longest wait for the description of a server that has not started yet.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
 
 impl Gateway {
@@ -41,7 +41,7 @@ impl Gateway {
             let fault = Fault::invalid("`protocolVersion` must be a string");
             return (Answer::fault(Some(id), &fault), None);
         };
-        // What we do not know gets the newest that we do; the client decides whether to go on.
+        // An unknown version gets the newest legacy one; the client decides whether to continue.
         let known = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
@@ -55,7 +55,7 @@ impl Gateway {
             ("serverInfo", &server),
         ];
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
-        // Only now: whoever is gone by then was never here.
+        // Last, so that a client that disconnects before never counts.
         self.greet(&client);
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
@@ -120,7 +120,7 @@ impl Gateway {
         Ok(compose::object(&members))
     }
 
-    /// What is said of the servers that are shown, as far as they are known.
+    /// Capabilities and instructions of the visible servers, as far as they are known.
     async fn greeting(&self, client: &Client) -> Greeting {
         let revision = client.revision;
         match &client.view {
@@ -173,7 +173,7 @@ struct Greeting {
     instructions: Option<Json>,
 }
 
-/// Our own name and version.
+/// Name and version of the gateway.
 pub(crate) fn server_info() -> Json {
     let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
     compose::object(&[("name", &name), ("version", &version)])

@@ -1,5 +1,4 @@
-//! What can be done: what the servers can do together, towards a client, and what a client can do,
-//! towards servers.
+//! Translates capabilities: of servers for clients, and of clients for servers.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::methods::tasks::task_table::TASKS;
 use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
-/// What is done here for servers that can: their changes are told, their answers handed on.
+/// Capabilities that the gateway provides itself.
 const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
 
 /// What a client says it can do, without what its revision has no words for: a server must not
@@ -27,7 +26,7 @@ pub(crate) fn of_client(era: Era, capabilities: Json) -> Json {
     rest.unwrap_or_else(|_| Json::empty_object())
 }
 
-/// What one server can do. As long as nobody knows that, it may be anything.
+/// The capabilities of one server; all of them while the server is unknown.
 pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json {
     let all = of_servers(revision, server.into_iter());
     let Some(said) = server.and_then(|about| about.capabilities.as_ref()) else { return all };
@@ -39,7 +38,7 @@ pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json
         .fold(all, |all, key| object::without_member(&all, key).unwrap_or(all))
 }
 
-/// What the servers can do, together, as far as a client of this revision can make use of it.
+/// The merged capabilities of several servers, as far as a client of this revision can use them.
 pub(crate) fn of_servers<'a>(
     revision: Revision,
     servers: impl Iterator<Item = &'a Arc<About>>,
@@ -70,7 +69,7 @@ pub(crate) fn of_servers<'a>(
     compose::object(&members)
 }
 
-/// What is left of a capability of a server on the way to a client of this revision.
+/// The part of a server's capability that a client of this revision can use.
 fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<Json> {
     let both_modern = revision.era() == Era::Modern && about.protocol == MODERN;
     match key {
@@ -96,7 +95,7 @@ fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<
     }
 }
 
-/// What two servers say of the same, together; where they differ the first one's word counts.
+/// Merges two values of one capability; the first wins where they differ.
 fn both(first: &Json, second: &Json) -> Json {
     let Ok(members) = object::members(second) else { return first.clone() };
     members.into_iter().fold(first.clone(), |all, (key, value)| match object::get(&all, &key) {

@@ -1,4 +1,4 @@
-//! How a request fails, as its client is told.
+//! JSON-RPC errors of failed requests.
 
 use capstan_hub::ports::Unanswered;
 use capstan_model::{CallError, ErrorCode, Kind};
@@ -7,7 +7,7 @@ use capstan_wire::{Json, compose, object};
 
 use crate::protocol::era::Era;
 
-/// JSON-RPC: something went wrong in here.
+/// JSON-RPC: internal error.
 pub(crate) const INTERNAL: i64 = -32603;
 
 /// The answer to a new request while the gateway stops.
@@ -169,7 +169,7 @@ pub(crate) fn tool_error(error: &CallError) -> Option<Json> {
     Some(compose::object(&[("content", &content), ("isError", &truth), ("_meta", &meta)]))
 }
 
-/// What a program can make of a failure.
+/// Machine-readable details of a failure.
 pub(crate) fn details(error: &CallError) -> Json {
     let code = Json::from_value(&error.code()).unwrap_or_else(|_| Json::empty_object());
     let retryable = Json::from_value(&error.retryable()).unwrap_or_else(|_| Json::empty_object());

@@ -1,4 +1,4 @@
-//! What a client wants to hear while it waits for an answer.
+//! Which notices a client receives while its call runs.
 
 use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, object};
@@ -6,11 +6,11 @@ use capstan_wire::{Json, object};
 use crate::client::{Client, Level};
 use crate::protocol::era::Era;
 
-/// What the client wants to hear. With each part of a call it says so anew.
+/// The notices that a client asked for, in each part of a call anew.
 pub(crate) struct NoticeFilter {
-    /// By which the client knows the progress of this call.
+    /// The token of progress notifications.
     pub(crate) token: Option<Json>,
-    /// What it wants to hear of, of what the server logs.
+    /// The log messages that it receives.
     level: LogFilter,
 }
 
@@ -24,10 +24,10 @@ enum LogFilter {
 // === impl NoticeFilter ===
 
 impl NoticeFilter {
-    /// That of a client that is away.
+    /// The filter of a client that is not connected.
     pub(crate) const NOTHING: Self = Self { token: None, level: LogFilter::Nothing };
 
-    /// What the `_meta` of a request says.
+    /// The filter that a request's `_meta` asks for.
     pub(crate) fn of(client: &Client, meta: Option<&Json>) -> Self {
         let [token, level] = match meta {
             Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
@@ -42,7 +42,7 @@ impl NoticeFilter {
         Self { token, level }
     }
 
-    /// Whether it wants to hear of log messages of this level.
+    /// Whether log messages of this level pass.
     pub(crate) fn of_level(&self, level: &str) -> bool {
         match self.level {
             LogFilter::Nothing => false,

@@ -1,4 +1,4 @@
-//! A client as the road sees it: it is told how its call goes, and asked what its server asks.
+//! A client as the pipeline sees it: it receives notices of its call and questions of its server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -47,11 +47,11 @@ pub(crate) struct ClientOperator {
     has_left_out: AtomicBool,
 }
 
-/// What a call has around it.
+/// The context of a call.
 pub(crate) struct CallContext {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
-    /// Whether nobody is let in but from this machine.
+    /// Whether only clients on this machine can connect.
     pub(crate) own: bool,
     /// How many servers there are.
     pub(crate) servers: usize,
@@ -124,7 +124,7 @@ impl ClientOperator {
         }
     }
 
-    /// The same, taking its answer in this form.
+    /// Sets the form of answer that the client accepts.
     pub(crate) fn taking(self, form: Form) -> Self {
         Self { whole: AtomicBool::new(form == Form::Whole), ..self }
     }
@@ -336,7 +336,7 @@ impl Operator for ClientOperator {
     }
 
     fn person(&self) -> u64 {
-        // Who comes from this machine is whoever works at it, unless it is a door for others.
+        // A client on this machine is its user, unless other machines can connect as well.
         match self.client.caller.from {
             Some(from) if self.context.own && ClientNetwork::of(from).is_here() => OWN,
             Some(_) | None => self.client.number,

@@ -27,7 +27,7 @@ const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 pub(crate) struct Changes {
     noted: Mutex<HashSet<(ServerName, Listing)>>,
     news: Notify,
-    /// Lists that somebody looks at right now.
+    /// Lists that are being compared now.
     looking: Mutex<HashMap<(View, Listing), Look>>,
     closed: AtomicBool,
 }
@@ -48,7 +48,7 @@ impl Changes {
         self.news.notify_one();
     }
 
-    /// There is nobody left to tell.
+    /// Ends the task that sends changes.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.news.notify_one();

@@ -20,10 +20,10 @@ const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// One list, ready to be sent.
 pub(crate) struct ListSnapshot {
-    /// What it was made of. As long as that is the same, so is the list.
+    /// The sources. The snapshot is valid while they are unchanged.
     sources: Vec<(ServerName, Arc<[Item]>)>,
     pages: Vec<Arc<Page>>,
-    /// The same for legacy clients, where they must not see all of it.
+    /// Pages for legacy clients, if these must differ.
     legacy: Option<Vec<Arc<Page>>>,
     /// For resources and templates: whose each one is, by the name it is shown under.
     pub(crate) owners: HashMap<String, (ServerName, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct ListSnapshot {
     rules: Arc<Policy>,
 }
 
-/// What a list is made of.
+/// The parts of a new snapshot.
 pub(crate) struct Made {
     pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
     pub(crate) pages: Pages,
@@ -81,7 +81,7 @@ impl ListSnapshot {
         self.pages == other.pages
     }
 
-    /// What it was made of.
+    /// The sources of the snapshot.
     pub(crate) fn gathered(&self) -> Gathered {
         Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
     }

@@ -1,4 +1,7 @@
-//! What there is: the lists of all servers as one, made once and served until something changes.
+//! The lists of all servers as one, cached until something changes.
+//!
+//! [`list_snapshot`] is one cached list, [`page`] one of its pages, [`visible_lists`] filters by
+//! access rules, and [`changes`] debounces change notifications.
 
 pub(crate) mod page;
 pub(crate) mod list_snapshot;
@@ -40,9 +43,9 @@ const MAPPED: &str = "capstan://";
 #[derive(Default)]
 pub(crate) struct Lists {
     built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
-    /// The same for callers whom access rules bind.
+    /// Lists filtered by access rules.
     pub(crate) classes: VisibleLists,
-    /// Servers whose list somebody waits for in the background.
+    /// Servers whose list a background task waits for.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
 }
 
@@ -120,7 +123,7 @@ impl Gateway {
         self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
     }
 
-    /// What all servers list that have answered in time.
+    /// The lists of all servers that answered in time.
     pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let awaited = self.lists.awaited().clone();
         let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
@@ -234,7 +237,7 @@ impl Lists {
         self.built().get(&(view.clone(), listing)).cloned()
     }
 
-    /// The lists that somebody has asked for.
+    /// The lists that clients have requested.
     pub(crate) fn known(&self) -> Vec<(View, Listing)> {
         self.built().keys().cloned().collect()
     }
@@ -329,7 +332,7 @@ fn page_of(cursor: &Json) -> Option<usize> {
     text.strip_prefix('p')?.parse().ok()
 }
 
-/// What stands before the first and behind the last placeholder of a template.
+/// The text before the first and after the last placeholder of a template.
 fn ends_of(template: &str) -> Option<(&str, &str)> {
     let (prefix, rest) = template.split_once('{')?;
     let (_, suffix) = rest.rsplit_once('}')?;

@@ -1,4 +1,7 @@
-//! Changes: heard from servers, gathered for a moment, and told to every client that is concerned.
+//! `subscriptions/listen`, and change notifications to all clients that they concern.
+//!
+//! [`resource_watch`] subscribes to resources at servers; [`server_notifications`] forwards
+//! notifications that belong to no call.
 
 pub(crate) mod resource_watch;
 pub(crate) mod server_notifications;
@@ -214,7 +217,7 @@ impl Listener for Gateway {
             let shown = compose::string(shown);
             object::with_member(&params, "uri", &shown).unwrap_or_else(|_| params.clone())
         };
-        // Rules may have changed since somebody subscribed.
+        // Rules may have changed since the subscription.
         let hub = self.hub();
         let may = |caller: &Caller| hub.shows_resource(caller, server, &uri);
         for client in self.audience.connected() {
@@ -258,7 +261,7 @@ impl Subscribers {
         self.clients().retain(|_, client| client.strong_count() > 0);
     }
 
-    /// Whether anybody wants to hear of a resource.
+    /// Whether a client has subscribed to the resource.
     pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())

@@ -96,7 +96,7 @@ impl Gateway {
         });
     }
 
-    /// Whether anybody wants to hear of a resource.
+    /// Whether a client has subscribed to the resource.
     fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
         let resource = (server.clone(), uri.to_owned());
         self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)

@@ -1,4 +1,4 @@
-//! What servers say that belongs to no call: pages that were visited, and log messages in between.
+//! Notifications of servers that belong to no call: completed elicitations and log messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

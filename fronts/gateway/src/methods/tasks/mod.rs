@@ -1,4 +1,6 @@
-//! `tasks/…`: asked of the server whose call the task belongs to, on behalf of its owner.
+//! `tasks/…`: requests about a task, sent to its server on behalf of its owner.
+//!
+//! [`task_table`] maps the ids of tasks, and [`task_status`] forwards their notifications.
 
 pub(crate) mod task_table;
 pub(crate) mod task_status;
@@ -109,7 +111,7 @@ impl Gateway {
         }
     }
 
-    /// What a server says of a task, as its client is shown it.
+    /// A server's description of a task, in the form for its client.
     pub(crate) async fn as_shown(
         &self,
         task: &Kept,

@@ -1,4 +1,4 @@
-//! Tasks: calls whose results are fetched later, by an id that says nothing to anybody else.
+//! The table of tasks: calls whose results are fetched later, by an unguessable id.
 //!
 //! A server's own id neither says whose it is nor differs from those of other servers. So each task
 //! gets another id towards its client, one that cannot be guessed, and is kept here with its server
@@ -22,7 +22,7 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// `_meta` key of what belongs to a task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// Tasks that are remembered; with more, whoever has the most loses the oldest.
+/// Tasks in the table. Beyond it, the owner with the most tasks loses its oldest.
 const MAX_TASKS: usize = 16_384;
 
 /// Tasks of one owner that are remembered; with more, the oldest is forgotten.
@@ -53,7 +53,7 @@ struct Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) server: ServerName,
-    /// What its server calls it.
+    /// The id that its server uses.
     pub(crate) own: String,
     owner: Owner,
     number: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Task {
     pub(crate) orphaned: bool,
 }
 
-/// Whom a task belongs to.
+/// The owner of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     subject: String,
@@ -149,7 +149,7 @@ impl Tasks {
         self.kept().forget(id);
     }
 
-    /// Forgets the tasks of a client that is gone: nobody can ask for them any more.
+    /// Removes the tasks of a client that is gone.
     pub(crate) fn leave(&self, client: u64) {
         self.kept().forget_all(|task| task.owner.client == Some(client));
     }

@@ -31,14 +31,14 @@ use crate::{Answer, Client, Exchange, Gateway, Out, View};
 /// The era of this transport.
 const LEGACY: Hint = Hint::Declared(Era::Legacy);
 
-/// What a client has posted and its stream has not yet taken up.
+/// Posted messages that may wait for the stream.
 const POSTED: usize = 64;
 
-/// The older clients, by the id in the address of their page.
+/// The open streams, by session id.
 #[derive(Default)]
 pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
 
-/// An older client, for as long as its stream is open.
+/// A client, while its stream is open.
 struct LegacyStream {
     caller: Arc<Caller>,
     view: View,
@@ -47,7 +47,7 @@ struct LegacyStream {
     stream: mpsc::Sender<Posted>,
 }
 
-/// What a post hands to the stream.
+/// A message from a post to the stream.
 enum Posted {
     Request(Exchange),
     Answer(Answer),
@@ -55,7 +55,7 @@ enum Posted {
     End,
 }
 
-/// The stream's side of an older client. With it everything ends that the client has asked for.
+/// The stream side of a client. Dropping it cancels all of the client's requests.
 pub(crate) struct Line {
     posted: mpsc::Receiver<Posted>,
     requests: SelectAll<BoxStream<'static, Out>>,
@@ -82,7 +82,7 @@ pub(crate) fn open(
     if !Accepts::of(&head.headers).events() {
         return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
     }
-    // What the client calls itself it says later; until then those of a caller count together.
+    // The client sends its name later; until then all clients of a caller share one count.
     let place = mcp.sessions().place(Peer::of(&caller));
     let (Ok(key), Ok(place)) = (Key::new(), place) else {
         return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
@@ -194,7 +194,7 @@ impl LegacyStream {
                     }
                     // There is always room for it: it is among the first things posted.
                     if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
-                        // The stream ended meanwhile, and with it whoever would have said so.
+                        // The stream ended meanwhile and cannot report that the client is gone.
                         gateway.leave(&client);
                         return None;
                     }

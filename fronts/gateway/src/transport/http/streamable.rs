@@ -1,4 +1,4 @@
-//! Streamable HTTP: a message is posted, and what comes of it is the answer.
+//! Streamable HTTP: a client posts a message, and the response is its answer.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(crate) async fn post(
         };
     }
     let message = one(&text);
-    // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
+    // The message holds the bytes that it needs; the buffer is not kept while the request runs.
     drop(text);
     match message {
         Ok(Message::Request { id, method, params }) => {
@@ -294,7 +294,7 @@ fn ask(
     }
 }
 
-/// What comes of a request: its answer, or events when something comes before it.
+/// The response to a request: its answer, or events when messages come before it.
 async fn answer(
     post: Post<'_>,
     accepts: Accepts,
@@ -330,7 +330,7 @@ async fn answer(
                 }
             }
             Some(out) => break out,
-            // It was cancelled, and nobody waits for it.
+            // The request was cancelled.
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };

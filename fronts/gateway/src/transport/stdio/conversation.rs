@@ -1,4 +1,4 @@
-//! What becomes of each message of the client.
+//! Handles the messages of the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ const MAX_WAITING: usize = 4 * 1024 * 1024;
 /// A conversation with the client on the other side.
 pub(crate) struct Conversation {
     pub(crate) gateway: Arc<Gateway>,
-    /// What waits to be written.
+    /// Messages that wait to be written.
     pub(crate) out: Outbox,
     party: Party,
     /// The client as it introduced itself, if it did.
     legacy: Option<Arc<Client>>,
-    /// What is worked on.
+    /// Running requests.
     pub(crate) work: Work,
-    /// Whether it is just being greeted; until then nobody knows who asks.
+    /// Whether `initialize` is in progress; no message is read meanwhile.
     greeting: bool,
     /// Requests that came without a handshake: each is a client of its own.
     modern: HashMap<RequestId, Arc<Client>>,
     batches: Batches,
 }
 
-/// What may have something to say.
+/// Sources of messages to the client.
 pub(crate) struct Work {
     running: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// What the client is told that belongs to no request.
+    /// Messages that belong to no request.
     inbox: Option<mpsc::Receiver<Bytes>>,
 }
 
@@ -290,7 +290,7 @@ impl Conversation {
 // === impl Work ===
 
 impl Work {
-    /// What comes next. Nothing is lost when this is dropped.
+    /// The next event. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Event {
         let Self { running, inbox } = self;
         let told = async {

@@ -1,4 +1,4 @@
-//! Who may call at all: requests made through a page or a name that is not ours are refused.
+//! Refuses requests with a foreign `Host` or `Origin`.
 //!
 //! A page on the web can make a browser of this machine call a local server, and can make its own
 //! name point there (DNS rebinding). The browser then says so in `Host` and `Origin`.
