@@ -18,7 +18,7 @@ use crate::metrics::CallTimer;
 use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 
-/// A result that is sent while it comes, in the client's revision.
+/// A result that is sent while the server still sends it, in the client's era.
 pub struct StreamedAnswer {
     /// The text before the result, until it is sent.
     head: Option<Bytes>,
@@ -29,11 +29,11 @@ pub struct StreamedAnswer {
     delivered: Option<InFlight>,
 }
 
-/// Whose request is being answered. Until that is over it counts as under way, and can be taken back.
+/// The request that a streamed answer belongs to. It counts as running and can be cancelled.
 pub(crate) struct InFlight {
     client: Arc<Client>,
     id: RequestId,
-    /// Ends when the request is taken back.
+    /// Ends when the request is cancelled.
     until: JoinHandle<()>,
 }
 
@@ -56,8 +56,9 @@ pub(crate) enum Form {
 #[error("an answer broke while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
-/// Gives out an answer that is still coming, where its client can have it as it comes; waits for all
-/// of it where not. Whoever counts and watches the call is told its end.
+/// Streams an answer if its client accepts that; otherwise waits for the whole answer.
+///
+/// Metrics and the span of the call record its end.
 pub(crate) async fn begin(
     delivered: Result<Delivery, CallError>,
     kind: Kind,

@@ -11,8 +11,7 @@ use crate::fairness::client_names::{ClientNetwork, NameCount};
 /// The key of the total.
 const ALL: u64 = 0;
 
-/// So many places, of which each peer may have so many, and those of one address no more than half
-/// where that is more. This machine is no such address: by default nobody comes from elsewhere.
+/// A pool of slots with a limit per client, and half of the pool per remote address.
 #[derive(Debug)]
 pub(crate) struct FairShares {
     most: usize,
@@ -20,9 +19,7 @@ pub(crate) struct FairShares {
     taken: Mutex<HashMap<u64, usize>>,
 }
 
-/// Who shares: a caller with the name that its client gives itself. Where callers are not asked who
-/// they are, that name is all there is to tell clients apart, and the address that they come from
-/// keeps them from being many.
+/// The key that a client is counted by: caller, client name and, without authentication, address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer {
     name: u64,
@@ -62,8 +59,7 @@ impl Peer {
         Self { name, place: Some((hash(place), at)) }
     }
 
-    /// Under which its open questions are counted. Clients of this machine count by name; of others
-    /// nobody knows how many there are behind one address.
+    /// The number that open questions are counted by: the name on this machine, else the address.
     pub(crate) fn number(self) -> u64 {
         match self.place {
             Some((place, Where::Elsewhere)) => place,

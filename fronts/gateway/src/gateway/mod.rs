@@ -137,8 +137,8 @@ impl Gateway {
         Party::new(caller, None, view)
     }
 
-    /// What the quota of a party counts for, and what answers are remembered for; `client` is the
-    /// name of its client.
+    /// The session that holds a party's quota and its remembered answers; `client` is the name of its
+    /// client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
         if let Some(session) = &party.session {
             return Arc::clone(session);

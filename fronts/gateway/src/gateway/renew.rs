@@ -45,7 +45,7 @@ impl Gateway {
         before
     }
 
-    /// What those have seen whom access rules bind, or will.
+    /// The lists that callers bound by access rules see, before and after.
     fn seen(&self, hub: &Hub) -> Vec<Seen> {
         let before = self.hub();
         let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
@@ -88,7 +88,7 @@ impl Gateway {
     /// Asks servers that are others now to tell of what clients want to hear of.
     fn watch_again(self: &Arc<Self>, hub: &Arc<Hub>, changed: &HashSet<ServerName>) {
         for ((server, uri), callers) in self.audience.wanted() {
-            // What the rules forbid to everybody by now does not go on.
+            // A watch ends when the rules now forbid the resource to all subscribers.
             let is_wanted = callers.iter().any(|caller| hub.shows_resource(caller, &server, &uri));
             if !changed.contains(&server) || !hub.has(&server) || !is_wanted {
                 continue;

@@ -1,4 +1,4 @@
-//! The end: no new requests, some time for those under way, and an answer for those that are left.
+//! Graceful shutdown: no new requests, time for running calls, and an answer for the rest.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,8 +40,7 @@ impl StopSignal {
 }
 
 impl Gateway {
-    /// Takes no new requests; ends when the calls under way are done. Whoever waits for changes is
-    /// told that there will be none.
+    /// Refuses new requests, and waits until the running calls are done. Subscriptions end.
     pub async fn drain(&self) {
         self.stop.send_replace(true);
         // Their clients cannot return any more.
@@ -51,8 +50,8 @@ impl Gateway {
         }
     }
 
-    /// Ends the calls under way. Their clients are told that nobody knows what became of them, and
-    /// their servers that nobody waits any more.
+    /// Ends the running calls. Their clients are told that the outcome is unknown, and their servers
+    /// that the calls are cancelled.
     pub fn give_up(&self) {
         let calls = self.in_flight();
         if calls > 0 {

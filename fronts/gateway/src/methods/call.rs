@@ -314,7 +314,7 @@ impl CallTask {
         Err(Fault::of_call(error, self.kind, &self.name, self.client.era))
     }
 
-    /// What 2025-11-25 has an error for, 2026-07-28 has a question for: pages to visit first.
+    /// The questions that replace the URL-required error of 2025-11-25: pages to visit first.
     fn visits(&self, whole: &str, call: &str, operator: &ClientOperator) -> Option<Json> {
         let whole = Json::parse(whole.to_owned()).ok()?;
         let pages = object::items(&object::at_path(&whole, "data.elicitations")?).ok()?;

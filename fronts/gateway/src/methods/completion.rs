@@ -116,7 +116,7 @@ impl Gateway {
         Ok(Json::empty_object())
     }
 
-    /// Has the servers that a client may use say at least this much. Nobody waits for it.
+    /// Sets the log level of the servers that a client may use, in the background.
     pub(crate) fn want_level(self: &Arc<Self>, client: &Client, level: Level) {
         for server in self.shown(&client.view) {
             if !self.shows(&server, &client.caller) || !self.is_more(&server, level) {

@@ -13,8 +13,7 @@ use crate::protocol::revision::Revision;
 /// Capabilities that the gateway provides itself.
 const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
 
-/// What a client says it can do, without what its revision has no words for: a server must not
-/// answer it with anything that it cannot take.
+/// A client's capabilities without those that its era does not have, so that no server uses them.
 pub(crate) fn of_client(era: Era, capabilities: Json) -> Json {
     if era == Era::Modern {
         return capabilities;

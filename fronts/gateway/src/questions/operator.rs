@@ -83,8 +83,7 @@ pub(crate) struct OpenQuestion {
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
 }
 
-/// A question that a client with a handshake has been asked. Dropped while it is open, the client
-/// is told that nobody waits for its answer any more.
+/// A question that a legacy client has been asked. Dropping it while it is open cancels it.
 struct SentQuestion<'a> {
     operator: &'a ClientOperator,
     id: u64,

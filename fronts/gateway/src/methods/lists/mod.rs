@@ -36,7 +36,7 @@ const PATIENCE: Patience = Patience::Quiet {
     most: Duration::from_secs(2),
 };
 
-/// What clash of two resources the second one is told apart by.
+/// Prefix that makes the URI of a second resource with the same URI unique.
 const MAPPED: &str = "capstan://";
 
 /// The lists as they are served, by what is shown.
@@ -83,7 +83,7 @@ impl Gateway {
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
     }
 
-    /// The list as it is now, for everybody whom access rules do not bind.
+    /// The list as it is now, for callers without access rules.
     pub(crate) async fn built(
         self: &Arc<Self>,
         view: &View,
@@ -92,7 +92,7 @@ impl Gateway {
         self.built_in(&self.hub(), view, listing).await
     }
 
-    /// The same, of this hub.
+    /// The list of this hub as it is now.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         hub: &Hub,
@@ -111,7 +111,7 @@ impl Gateway {
         let built = Arc::new(build(hub, view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
         if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
-            // By whoever sees it first, so that nobody can see it and keep it from the others.
+            // The first reader of a change notifies all clients.
             self.tell_list(view, listing, &Change { before, after: Arc::clone(&built) });
         }
         Ok(built)
@@ -226,13 +226,13 @@ impl Gateway {
 // === impl Lists ===
 
 impl Lists {
-    /// The lists that somebody has asked for and that no longer hold by themselves.
+    /// The requested lists that have expired.
     pub(crate) fn expired(&self, now: Timestamp) -> Vec<(View, Listing)> {
         let built = self.built();
         built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// A list as it was last served to whoever no access rule binds.
+    /// The last list that was served to callers without access rules.
     pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<ListSnapshot>> {
         self.built().get(&(view.clone(), listing)).cloned()
     }
@@ -246,7 +246,7 @@ impl Lists {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody waits for these servers any more: they are others now.
+    /// Forgets the waits for servers that were replaced.
     pub(crate) fn forget_awaited(&self, servers: &HashSet<ServerName>) {
         self.awaited().retain(|(server, _)| !servers.contains(server));
     }

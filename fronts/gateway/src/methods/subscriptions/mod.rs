@@ -135,7 +135,7 @@ impl Gateway {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
-        // Of many, those that somebody would have to be asked about keep nobody waiting.
+        // With several resources, those that need an approval are left out instead of waited for.
         let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
@@ -277,7 +277,7 @@ impl Subscribers {
         clients.chain(listens).collect()
     }
 
-    /// The resources that somebody wants to hear of, with those who do.
+    /// The resources that clients want, with their callers.
     pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
         let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
         for client in self.connected() {
@@ -342,7 +342,7 @@ impl Listen {
         }
     }
 
-    /// Tells it when there is room; `None` when nobody hears it.
+    /// Sends a notification when there is room; `None` when the client is gone.
     pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
         self.events.send(Event::Message(self.message(method, params))).await.ok()
     }

@@ -1,5 +1,4 @@
-//! Resources that are watched: their server is asked to tell of them for as long as anybody wants to
-//! hear it.
+//! Subscriptions to resources at servers, shared by all clients that want them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +22,7 @@ pub(crate) struct ResourceWatches {
     turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// A resource that is watched until this is dropped, and then only if somebody wants to hear of it.
+/// Keeps a subscription at a server. After it is dropped, only subscribed clients keep it.
 pub(crate) struct ResourceWatch {
     gateway: Arc<Gateway>,
     resource: Resource,
@@ -57,8 +56,8 @@ impl Gateway {
         watched.map(|(id, wanting)| (id.server, id.item, wanting))
     }
 
-    /// Asks a server to tell of a resource. Whoever wants to hear of it is to be noted while it is
-    /// held what this gives back.
+    /// Subscribes to a resource at its server. The caller records its client while it holds the
+    /// returned value.
     async fn start_watching(
         self: &Arc<Self>,
         (hub, attempt): (&Hub, &mut Attempt<'_>),
@@ -66,7 +65,7 @@ impl Gateway {
         (call, asks): (Call, Asks),
         id: &ItemId,
     ) -> Result<ResourceWatch, CallError> {
-        // Before it is this one's turn: somebody may have to be asked, and others need not wait.
+        // Before the turn: an approval may take long, and others need not wait for it.
         let admitted = attempt.admit(&client.session, call, id, asks).await?;
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
@@ -76,7 +75,7 @@ impl Gateway {
         done.map(|_| wanting)
     }
 
-    /// Has a server no longer tell of a resource, unless somebody wants to hear of it.
+    /// Unsubscribes from a resource at its server, unless a client still wants it.
     pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
         if self.is_watched(server, uri) {
             return;
@@ -84,7 +83,7 @@ impl Gateway {
         let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
         tokio::spawn(async move {
             let turn = gateway.watching.turn(&server).await;
-            // Somebody may have asked for it while this waited for its turn.
+            // A client may have subscribed while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let errand = Errand::Unsubscribe(uri);
                 let done = gateway.hub().own_errand(&server, &errand).await;

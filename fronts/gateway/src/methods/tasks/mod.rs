@@ -123,8 +123,8 @@ impl Gateway {
         operator.signed_requests(&task.server, &said)
     }
 
-    /// What a task says, without what it asks for and its client may not or cannot be asked: that
-    /// is declined here, where there is a word for it.
+    /// A task's description without the questions that its client cannot or may not be asked. These
+    /// are declined here.
     async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
         let requests = object::get(&said, "inputRequests");
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {

@@ -166,8 +166,7 @@ impl Tasks {
         self.kept().forget_all(|task| task.expires <= now);
     }
 
-    /// What a server says of a task, with the ids that the client of the task knows: at the top,
-    /// and in what it says it is related to.
+    /// A message about a task with the ids that its client knows, at the top and in related tasks.
     pub(crate) fn translate(&self, server: &ServerName, said: &Json) -> Json {
         let rename = |said: &Json| {
             let own = object::get_string(said, "taskId")?;
@@ -196,8 +195,7 @@ impl Tasks {
 // === impl Kept ===
 
 impl Kept {
-    /// Sees to it that one more task of this owner finds room; nobody loses one to whoever has
-    /// more.
+    /// Makes room for one more task of this owner. No owner loses a task to an owner with more.
     fn make_room(&mut self, owner: &Owner) {
         let mut counts: HashMap<&Owner, usize> = HashMap::new();
         if self.tasks.len() >= MAX_OWN {

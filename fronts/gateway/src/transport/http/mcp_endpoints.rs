@@ -124,7 +124,10 @@ impl McpEndpoints {
         match self.tracks.resume(id, session) {
             Ok(reader) => self.events(Source::Resumable(reader)),
             Err(session) if id.kind == Kind::Standing => self.stand(session),
-            Err(_) => body::refusal(StatusCode::BAD_REQUEST, "what came then is no longer there"),
+            Err(_) => body::refusal(
+                StatusCode::BAD_REQUEST,
+                "those events have expired; send the request again",
+            ),
         }
     }
 

@@ -91,8 +91,7 @@ impl Guard {
             return true;
         }
         if let Some(address) = address(name) {
-            // Nobody can make an address point elsewhere. Where we listen on all of them, there
-            // is no telling which are ours.
+            // DNS cannot redirect an address. A listener on all addresses accepts each of them.
             if address == self.listen || self.listen.is_unspecified() {
                 return true;
             }

@@ -189,7 +189,7 @@ impl hyper::body::Body for Body {
             },
         };
         if piece.is_none() {
-            // What an open stream holds on to is let go with its end, not with its connection.
+            // The resources of a stream are released at its end, not with its connection.
             self.kind = Kind::Empty;
         }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
