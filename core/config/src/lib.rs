@@ -38,7 +38,7 @@ pub use settings::overrides::{ToolOverride, ToolOverrides};
 pub use settings::rule::{OrderedRule, Reach, Rule, Rules};
 pub use settings::server::{
     CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
-    Protocol, Remote, Server, ServerEntry, Start, ToolList,
+    Protocol, RESTRICTING_KEYS, Remote, Server, ServerEntry, Start, ToolList,
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,

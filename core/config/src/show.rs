@@ -66,6 +66,11 @@ pub(crate) fn text(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
+/// A value as a file would have it.
+pub(crate) fn json(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), text)
+}
+
 /// A list of strings as a file would have it.
 fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.into_iter().map(text).collect();
