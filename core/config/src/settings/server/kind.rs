@@ -7,6 +7,7 @@ use capstan_safety::mask::mask_url;
 use indexmap::IndexMap;
 
 use crate::settings::openapi::OpenApi;
+use capstan_safety::mask::mask_url;
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
