@@ -195,13 +195,12 @@ impl CallCredentials {
 
     /// The values that must not be shown of the last proof, as they were sent.
     pub(crate) fn secrets(&self) -> Vec<Secret<String>> {
-        let state = self.state();
-        let proofs = state.applied.iter().flatten();
-        let secrets = proofs.flat_map(|proof| {
+        let proofs = self.state().applied.clone().unwrap_or_default();
+        let secrets = proofs.into_iter().flat_map(|proof| {
             let bare = proof.value.reveal().split_once(' ').map(|(_, bare)| bare.to_owned());
             // A value in an address may be repeated as it stood there.
             let escaped = (proof.place == Place::Query).then(|| percent(proof.value.reveal()));
-            bare.into_iter().chain(escaped).map(Secret::new).chain([proof.value.clone()])
+            bare.into_iter().chain(escaped).map(Secret::new).chain([proof.value])
         });
         secrets.collect()
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use capstan_model::Secret;
-use capstan_safety::mask::mask_url;
 use indexmap::IndexMap;
 
 use crate::settings::openapi::OpenApi;
