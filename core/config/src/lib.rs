@@ -21,8 +21,6 @@ pub mod mask;
 mod redact;
 mod show;
 pub mod edit;
-mod shape;
-mod shape_access;
 mod schema;
 mod reference;
 
