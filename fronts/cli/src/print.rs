@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use anstyle::{AnsiColor, Style};
 use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use capstan_text::diagnose;
 use capstan_text::form::{Prompter, Terminal};
 use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, stdout_is_terminal, width};

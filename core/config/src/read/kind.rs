@@ -2,10 +2,10 @@
 
 use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
+use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
 
 use crate::fields::{Fields, Given};
-use crate::mask::{mask_arguments, mask_url};
 use crate::settings::form::OneOf as _;
 use crate::settings::server::words::Transport;
 use crate::settings::server::{

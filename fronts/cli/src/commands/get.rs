@@ -5,7 +5,7 @@ use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, Listing};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{ServerName, ServerState};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use serde_json::{Map, Value, json};
 
 use super::add::origin_word;

@@ -5,8 +5,8 @@ use std::fmt;
 use capstan_model::Secret;
 use indexmap::IndexMap;
 
-use crate::mask::mask_url;
 use crate::settings::openapi::OpenApi;
+use capstan_safety::mask::mask_url;
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 use super::OpenApi;
 use super::credentials::{self, CredentialKeys};
 use crate::fields::Fields;
-use crate::mask::mask_url;
 use crate::read::kind::{address, warn_port};
 use crate::settings::define::keys;
 use crate::settings::form::{Form, Table};
 use crate::source::problem::Problem;
+use capstan_safety::mask::mask_url;
 
 keys! {
     /// A document with more.
