@@ -20,8 +20,6 @@ pub mod merge;
 mod redact;
 mod show;
 pub mod edit;
-mod shape;
-mod shape_access;
 mod schema;
 mod reference;
 

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::shape::File;
+use crate::settings::file::File;
 
 /// The schema, for editors and for whoever checks files by other means.
 pub fn schema() -> Value {

@@ -5,13 +5,13 @@ use capstan_safety::environment::hijacks;
 use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
 
-use super::{openapi, preset};
 use crate::fields::{Fields, Given};
 use crate::settings::form::OneOf as _;
 use crate::settings::server::words::Transport;
 use crate::settings::server::{
     CliProgram, Fallback, KEYS_OF_KINDS, Kind, OpenApi, Program, Remote,
 };
+use crate::settings::server::{openapi, preset};
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
@@ -265,7 +265,7 @@ fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, St
 }
 
 /// The address under a key; `None` when it is none that requests can be sent to.
-pub(super) fn address<'t>(
+pub(crate) fn address<'t>(
     fields: &mut Fields<'t, '_>,
     key: &'static str,
     example: &str,
@@ -282,7 +282,7 @@ pub(super) fn address<'t>(
 }
 
 /// Warns of a port that another protocol than HTTP is spoken on.
-pub(super) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
+pub(crate) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
     let Some(port) = url::odd_port(url) else { return };
     let message = format!("`{}` has port {port}, which is not one of HTTP", fields.key(key));
     let help = "check the port: a request there may be taken for commands of another protocol";

@@ -2,11 +2,7 @@
 
 pub(crate) mod file;
 pub(crate) mod server;
-mod openapi;
-pub(crate) mod preset;
-mod kind;
-mod access;
-mod authorization;
+pub(crate) mod kind;
 mod tables;
 
 pub(crate) use file::Part;

@@ -3,10 +3,10 @@
 use capstan_model::Verdict;
 use capstan_policy::DefaultRule;
 
-use super::access::AccessPart;
-use super::authorization::AuthorizationPart;
 use crate::fields::{Fields, Words};
 use crate::refuse::{self, In};
+use crate::settings::access::AccessPart;
+use crate::settings::authorization::AuthorizationPart;
 use crate::settings::form::{OneOf, Setting};
 use crate::settings::gateway::GatewayPart;
 use crate::settings::rate::{self, Rate};

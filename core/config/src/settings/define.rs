@@ -20,6 +20,8 @@
 //!     by_hand {                                   keys that the table's own code reads:
 //!         /// Its bounds.                         key: type in the schema = default;
 //!         limits: <GatewayLimits as Table>::Keys;
+//!         /// Grants by role.
+//!         roles: Roles as "table of lists";       its type in words, for the reference page
 //!     }
 //! }
 //! ```
@@ -30,7 +32,7 @@
 macro_rules! keys {
     // The schema of the keys.
     (@schema [$($about:literal)+] [$($title:literal)?] $Name:ident [$({
-        $how:ident [$($doc:literal)+] $key:ident, $Type:ty $(= $default:expr)?
+        $how:ident [$($doc:literal)+] $key:ident, $Type:ty $(as $words:literal)? $(= $default:expr)?
     })*]) => {
         const _: () = {
             $(#[doc = $about])+
@@ -40,6 +42,7 @@ macro_rules! keys {
             pub(crate) struct Keys {
                 $(
                     $(#[doc = $doc])+
+                    $(#[schemars(title = $words)])?
                     $(#[schemars(extend("default" = keys!(@schema_default $how $Type, $default)))])?
                     $key: keys!(@schema_type $how $Type),
                 )*
@@ -97,11 +100,11 @@ macro_rules! keys {
     };
     (@sort $head:tt $fields:tt [$($all:tt)*] by_hand { $(
         $(#[doc = $doc:literal])+
-        $key:ident: $Schema:ty $(= $default:expr)?;
+        $key:ident: $Schema:ty $(as $words:literal)? $(= $default:expr)?;
     )* } $($rest:tt)*) => {
         keys! { @sort $head
             $fields
-            [$($all)* $({ schema [$($doc)+] $key, $Schema $(= $default)? })*]
+            [$($all)* $({ schema [$($doc)+] $key, $Schema $(as $words)? $(= $default)? })*]
             $($rest)*
         }
     };

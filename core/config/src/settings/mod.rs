@@ -2,6 +2,9 @@
 
 pub(crate) mod define;
 pub(crate) mod form;
+pub(crate) mod file;
+pub(crate) mod access;
+pub(crate) mod authorization;
 pub(crate) mod audit;
 pub(crate) mod gateway;
 pub(crate) mod gateway_limits;

@@ -1,13 +1,13 @@
 //! The keys of `[servers.NAME.tools.TOOL]`: other names and texts for single tools, and fixed arguments.
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::define::keys;
-use super::form::Form;
+use super::form::{Form, Table};
+use super::server::preset::{self, PresetKeys};
 use crate::fields::Fields;
-use crate::read::preset;
-use crate::shape::ServerTools;
 use crate::source::problem::Problem;
 
 keys! {
@@ -29,6 +29,17 @@ keys! {
         /// Whether it is not offered at all.
         hidden: bool = false;
     }
+}
+
+/// Overrides by tool, or the tools of a command-line program.
+#[derive(JsonSchema)]
+#[schemars(untagged, title = "table or list")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum ServerTools {
+    /// Overrides, by the name that the server gives a tool.
+    Overrides(IndexMap<String, <ToolOverride as Table>::Keys>),
+    /// The tools of a command-line program.
+    Presets(Vec<<PresetKeys as Table>::Keys>),
 }
 
 /// The name of a tool.

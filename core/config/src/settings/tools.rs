@@ -1,12 +1,12 @@
 //! The keys of `[tools]`.
 
+use super::authorization::AuthorizationKeys;
 use super::define::keys;
+use super::file::RuleLists;
 use super::form::Table;
 use super::rate::Rate;
 use super::rate::RateKeys;
 use super::rule::{OrderedRule, Rules};
-use crate::shape::RuleLists;
-use crate::shape_access::Authorization;
 
 keys! {
     /// What binds the tools of all servers.
@@ -26,7 +26,7 @@ keys! {
         /// Lists beside the permissions; the stricter of the two verdicts wins.
         policy: RuleLists;
         /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
-        authorization: Authorization;
+        authorization: <AuthorizationKeys as Table>::Keys;
         /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
         rates: Vec<<RateKeys as Table>::Keys>;
     }

@@ -12,7 +12,7 @@ use crate::client::View;
 use crate::gateway::Gateway;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 
-/// What somebody whom access rules bind has seen.
+/// A list that a caller bound by access rules has seen.
 struct Seen {
     view: View,
     caller: Arc<Caller>,
@@ -45,7 +45,7 @@ impl Gateway {
         before
     }
 
-    /// What those have seen whom access rules bind, or will.
+    /// The lists that callers bound by access rules see, before and after.
     fn seen(&self, hub: &Hub) -> Vec<Seen> {
         let before = self.hub();
         let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
@@ -92,7 +92,7 @@ impl Gateway {
         changed: &HashSet<ServerName>,
     ) {
         for ((server, uri), callers) in self.audience.wanted() {
-            // What the rules forbid to everybody by now does not go on.
+            // A watch ends when the rules now forbid the resource to all subscribers.
             let shown = |caller: &&Arc<Caller>| hub.shows_resource(caller, &server, &uri);
             let Some(caller) = callers.iter().find(shown) else { continue };
             if !changed.contains(&server) || !hub.has(&server) {

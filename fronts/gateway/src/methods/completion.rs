@@ -13,6 +13,7 @@ use capstan_wire::{Json, compose, object};
 use crate::client::identity::caller_of;
 use crate::client::{Client, Level};
 use crate::gateway::Gateway;
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 impl Gateway {
@@ -45,9 +46,9 @@ impl Gateway {
                 compose::object(&[("completion", &none)])
             }
             Ok(result) => result,
-            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.revision)),
+            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.era)),
         };
-        if !client.revision.is_modern() || object::get(&result, "resultType").is_some() {
+        if client.era == Era::Legacy || object::get(&result, "resultType").is_some() {
             return Ok(result);
         }
         let complete = compose::string("complete");
@@ -94,7 +95,7 @@ impl Gateway {
         Ok(Json::empty_object())
     }
 
-    /// Has the servers that a client may use say at least this much. Nobody waits for it.
+    /// Sets the log level of the servers that a client may use, in the background.
     pub(crate) fn want_level(self: &Arc<Self>, client: &Client, level: Level) {
         for server in self.shown(&client.view) {
             if !self.shows(&server, &client.caller) || !self.is_more(&server, level) {
@@ -126,9 +127,8 @@ impl Gateway {
                 let caller = caller_of(&client.caller, &params);
                 let by = ("resources/subscribe", Asks::Elsewhere);
                 let watched = self.watch_for(&client, caller, &uri, by).await;
-                let (server, own, watched) = watched.map_err(|error| {
-                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
-                })?;
+                let (server, own, watched) = watched
+                    .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
                 let is_noted = client.subscribe(server, own, uri);
                 drop(watched);
                 if !is_noted {
@@ -137,7 +137,7 @@ impl Gateway {
             }
             Wanted::No => {
                 let found = self.locate(&client, &uri).await;
-                let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
+                let unknown = || Fault::no_such(Kind::Resource, &uri, client.era);
                 let (server, own) = found.ok_or_else(unknown)?;
                 if client.unsubscribe(&server, &own) {
                     self.stop_watching(&server, &own);

@@ -76,7 +76,7 @@ fn message(question: &Question) -> String {
     )
 }
 
-/// What a client answered: how far its yes reaches, or `None` for a no.
+/// The extent of the approval in a client's answer; `None` for a refusal.
 ///
 /// A word that was not offered widens nothing.
 pub(crate) fn answer(answer: &Json, question: &Question) -> Option<Extent> {

@@ -2,6 +2,9 @@
 
 pub(crate) mod idle;
 mod kind;
+mod credentials;
+pub(crate) mod openapi;
+pub(crate) mod preset;
 pub(crate) mod networks;
 pub(crate) mod patterns;
 pub(crate) mod words;
@@ -13,13 +16,13 @@ use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
 use self::networks::Networks;
+use self::openapi::OpenApiSchema;
 use self::patterns::{EffectTable, Globs};
 use self::words::{Login, Transport};
 use super::define::keys;
 use super::form::{DurationSchema, Limit, WordSchema};
 use super::overrides::{self, Overrides, ToolOverrides};
 use super::rule::{Rules, ServerRules};
-use crate::shape::OpenApi as OpenApiSchema;
 use crate::source::problem::Problem;
 use crate::source::{Origin, Scope};
 

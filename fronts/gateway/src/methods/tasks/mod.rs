@@ -1,4 +1,6 @@
-//! `tasks/…`: asked of the server whose call the task belongs to, on behalf of its owner.
+//! `tasks/…`: requests about a task, sent to its server on behalf of its owner.
+//!
+//! [`task_table`] maps the ids of tasks, and [`task_status`] forwards their notifications.
 
 pub(crate) mod task_table;
 pub(crate) mod task_status;
@@ -19,6 +21,7 @@ use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::completion::refuse_ambiguous;
 use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::protocol::revision::Revision;
 use crate::questions::operator::ClientOperator;
@@ -78,7 +81,7 @@ impl Gateway {
         params: &Json,
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
-        if client.revision.is_modern() && !client.knows_tasks() {
+        if client.era == Era::Modern && !client.knows_tasks() {
             return Err(needs_tasks());
         }
         // The id of another client's task must not reach the server beside the one that is checked.
@@ -99,11 +102,11 @@ impl Gateway {
                      server was started anew",
                 ))
             }
-            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
+            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.era)),
         }
     }
 
-    /// What a server says of a task, as its client is shown it.
+    /// A server's description of a task, in the form for its client.
     pub(crate) async fn as_shown(
         &self,
         task: &Kept,
@@ -115,8 +118,8 @@ impl Gateway {
         operator.signed_requests(&task.server, &said)
     }
 
-    /// What a task says, without what it asks for and its client may not or cannot be asked: that
-    /// is declined here, where there is a word for it.
+    /// A task's description without the questions that its client cannot or may not be asked. These
+    /// are declined here.
     async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
         let requests = object::get(&said, "inputRequests");
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
@@ -238,7 +241,7 @@ impl Client {
     /// Whether it knows the tasks of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.capabilities, "extensions");
-        self.revision.is_modern()
+        self.era == Era::Modern
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks: calls whose results are fetched later, by an id that says nothing to anybody else.
+//! The table of tasks: calls whose results are fetched later, by an unguessable id.
 //!
 //! A server's own id neither says whose it is nor differs from those of other servers. So each task
 //! gets another id towards its client, one that cannot be guessed, and is kept here with its server
@@ -15,6 +15,7 @@ use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::Client;
+use crate::protocol::era::Era;
 
 /// The extension of 2026-07-28.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -22,7 +23,7 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// `_meta` key of what belongs to a task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// Tasks that are remembered; with more, whoever has the most loses the oldest.
+/// Tasks in the table. Beyond it, the owner with the most tasks loses its oldest.
 const MAX_TASKS: usize = 16_384;
 
 /// Tasks of one owner that are remembered; with more, the oldest is forgotten.
@@ -52,7 +53,7 @@ struct Kept<H> {
 pub(crate) struct Task<H = TaskHandle> {
     pub(crate) handle: Arc<H>,
     pub(crate) server: ServerName,
-    /// What its server calls it.
+    /// The id that its server uses.
     pub(crate) own: String,
     owner: Owner,
     number: u64,
@@ -61,7 +62,7 @@ pub(crate) struct Task<H = TaskHandle> {
     pub(crate) orphaned: bool,
 }
 
-/// Whom a task belongs to.
+/// The owner of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     subject: String,
@@ -73,7 +74,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn of(client: &Client) -> Self {
-        let number = (!client.revision.is_modern()).then_some(client.number);
+        let number = (client.era == Era::Legacy).then_some(client.number);
         Self { subject: client.caller.subject.clone(), client: number }
     }
 }
@@ -168,7 +169,7 @@ impl<H> Tasks<H> {
         self.kept().forget(id);
     }
 
-    /// Forgets the tasks of a client that is gone: nobody can ask for them any more.
+    /// Removes the tasks of a client that is gone.
     pub(crate) fn leave(&self, client: u64) {
         self.kept().forget_all(|task| task.owner.client == Some(client));
     }
@@ -185,8 +186,7 @@ impl<H> Tasks<H> {
         self.kept().forget_all(|task| task.expires <= now);
     }
 
-    /// What a server says of a task, with the ids that the client of the task knows: at the top,
-    /// and in what it says it is related to.
+    /// A message about a task with the ids that its client knows, at the top and in related tasks.
     pub(crate) fn translate(&self, server: &ServerName, said: &Json) -> Json {
         let rename = |said: &Json| {
             let own = object::get_string(said, "taskId")?;
@@ -215,8 +215,7 @@ impl<H> Tasks<H> {
 // === impl Kept ===
 
 impl<H> Kept<H> {
-    /// Sees to it that one more task of this owner finds room; nobody loses one to whoever has
-    /// more.
+    /// Makes room for one more task of this owner. No owner loses a task to an owner with more.
     fn make_room(&mut self, owner: &Owner) {
         let mut counts: HashMap<&Owner, usize> = HashMap::new();
         if self.tasks.len() >= MAX_OWN {

@@ -7,6 +7,7 @@ use futures::stream::SelectAll;
 use hyper::Response;
 use hyper::http::StatusCode;
 
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::messages::{INVALID_REQUEST, messages};
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::request_body::Accepts;
@@ -16,6 +17,9 @@ use crate::transport::http::response::events::{Form, outs};
 use crate::transport::http::sessions::Held;
 use crate::transport::http::streamable::Post;
 use crate::{Answer, Out};
+
+/// Only sessions of the legacy era have batches.
+const LEGACY: Hint = Hint::Declared(Era::Legacy);
 
 /// Takes a batch of a client that has shaken hands.
 pub(crate) async fn answer(
@@ -37,7 +41,9 @@ pub(crate) async fn answer(
     let (mut requests, mut answers) = (SelectAll::new(), Vec::new());
     for message in messages {
         match message {
-            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+            Ok(Message::Request { id, method, .. })
+                if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
+            {
                 let words = "`initialize` must not be part of a list";
                 answers.push(Answer::error(Some(&id), INVALID_REQUEST, words));
             }

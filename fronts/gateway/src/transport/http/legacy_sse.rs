@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::{Json, Message};
+use capstan_wire::Message;
 use futures::stream::{BoxStream, SelectAll, Stream as _};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -17,6 +17,7 @@ use hyper::http::request::Parts;
 use tokio::sync::mpsc;
 
 use crate::fairness::fair_share::{Peer, Share};
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::messages;
 use crate::transport::http::mcp_endpoints::McpEndpoints;
 use crate::transport::http::request::caller_header;
@@ -27,14 +28,17 @@ use crate::transport::http::response::events::{Events, Source, outs};
 use crate::transport::http::sessions::Key;
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
-/// What a client has posted and its stream has not yet taken up.
+/// The era of this transport.
+const LEGACY: Hint = Hint::Declared(Era::Legacy);
+
+/// Posted messages that may wait for the stream.
 const POSTED: usize = 64;
 
-/// The older clients, by the id in the address of their page.
+/// The open streams, by session id.
 #[derive(Default)]
 pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
 
-/// An older client, for as long as its stream is open.
+/// A client, while its stream is open.
 struct LegacyStream {
     caller: Arc<Caller>,
     view: View,
@@ -43,7 +47,7 @@ struct LegacyStream {
     stream: mpsc::Sender<Posted>,
 }
 
-/// What a post hands to the stream.
+/// A message from a post to the stream.
 enum Posted {
     Request(Exchange),
     Answer(Answer),
@@ -51,7 +55,7 @@ enum Posted {
     End,
 }
 
-/// The stream's side of an older client. With it everything ends that the client has asked for.
+/// The stream side of a client. Dropping it cancels all of the client's requests.
 pub(crate) struct Line {
     posted: mpsc::Receiver<Posted>,
     requests: SelectAll<BoxStream<'static, Out>>,
@@ -78,7 +82,7 @@ pub(crate) fn open(
     if !Accepts::of(&head.headers).events() {
         return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
     }
-    // What the client calls itself it says later; until then those of a caller count together.
+    // The client sends its name later; until then all clients of a caller share one count.
     let place = mcp.sessions().place(Peer::of(&caller));
     let (Ok(key), Ok(place)) = (Key::new(), place) else {
         return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
@@ -175,7 +179,9 @@ impl LegacyStreams {
 impl LegacyStream {
     async fn take(&self, gateway: &Arc<Gateway>, message: Message) -> Option<Posted> {
         match (message, self.client.get()) {
-            (Message::Request { id, method, params }, None) if method == "initialize" => {
+            (Message::Request { id, method, params }, None)
+                if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
+            {
                 let party = gateway.party(Arc::clone(&self.caller), self.view.clone());
                 let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
                 if let Some(client) = client {
@@ -188,7 +194,7 @@ impl LegacyStream {
                     }
                     // There is always room for it: it is among the first things posted.
                     if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
-                        // The stream ended meanwhile, and with it whoever would have said so.
+                        // The stream ended meanwhile and cannot report that the client is gone.
                         gateway.leave(&client);
                         return None;
                     }
@@ -198,12 +204,8 @@ impl LegacyStream {
             (Message::Request { id, method, params }, Some(client)) => {
                 Some(Posted::Request(gateway.request(client, id, &method, params)))
             }
-            (Message::Request { id, method, .. }, None) if method == "ping" => {
-                Some(Posted::Answer(Answer::result(&id, &Json::empty_object())))
-            }
-            (Message::Request { id, .. }, None) => {
-                let words = "`initialize` comes first";
-                Some(Posted::Answer(Answer::error(Some(&id), -32600, words)))
+            (Message::Request { id, method, .. }, None) => {
+                Some(Posted::Answer(Gateway::before_initialize(&id, &method)))
             }
             (Message::Notification { method, params }, Some(client)) => {
                 gateway.notification(client, &method, params.as_ref());

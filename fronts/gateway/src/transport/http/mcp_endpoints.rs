@@ -108,7 +108,7 @@ impl McpEndpoints {
         head.method == Method::GET && !self.gateway.is_ready()
     }
 
-    /// Opens the stream for what belongs to no request. The newest of a session gets it all.
+    /// Opens the stream for messages that belong to no request. It replaces the session's last one.
     fn stream(&self, head: &Parts, caller: &Caller, view: &View) -> Response<Body> {
         if !Accepts::of(&head.headers).events() {
             return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
@@ -124,17 +124,20 @@ impl McpEndpoints {
         match self.tracks.resume(id, session) {
             Ok(reader) => self.events(Source::Resumable(reader)),
             Err(session) if id.kind == Kind::Standing => self.stand(session),
-            Err(_) => body::refusal(StatusCode::BAD_REQUEST, "what came then is no longer there"),
+            Err(_) => body::refusal(
+                StatusCode::BAD_REQUEST,
+                "those events have expired; send the request again",
+            ),
         }
     }
 
-    /// A new stream for what belongs to no request.
+    /// A new stream for messages that belong to no request.
     fn stand(&self, session: Held) -> Response<Body> {
         let inbox = Source::Inbox(session.client().open_inbox());
         self.kept(Kind::Standing, inbox, session)
     }
 
-    /// A stream for what comes of what was posted.
+    /// A stream for the output of posted requests.
     pub(crate) fn streamed(
         &self,
         first: Vec<Out>,
@@ -148,7 +151,7 @@ impl McpEndpoints {
         }
     }
 
-    /// A stream that its client can come back to, if its revision knows how.
+    /// A stream that its client can resume, if its revision allows it.
     fn kept(&self, kind: Kind, source: Source, session: Held) -> Response<Body> {
         let revision = session.client().revision();
         if revision < Revision::V2025_03_26 {
@@ -200,7 +203,7 @@ impl McpEndpoints {
         body::bare(StatusCode::NO_CONTENT)
     }
 
-    /// Forgets streams that nobody has come back to.
+    /// Drops broken streams whose client has not returned in time.
     pub(crate) fn forget_streams(&self) {
         self.tracks.sweep();
     }
@@ -229,7 +232,7 @@ impl McpEndpoints {
     }
 
     fn leave(&self, client: &Arc<crate::Client>) {
-        // Whoever reads its inbox reads the end.
+        // A reader of its inbox sees the end.
         drop(client.open_inbox());
         self.tracks.leave(client.number);
         self.gateway.leave(client);

@@ -92,7 +92,7 @@ pub struct HttpLimits {
     pub drain: Duration,
 }
 
-/// An address that is ours.
+/// A bound address.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -105,7 +105,7 @@ pub struct Bound {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// Other machines could call, and nobody would ask who they are.
+    /// Other machines could connect without authentication.
     #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
     Exposed(SocketAddr),
     /// The address is taken, or not ours.
@@ -120,7 +120,7 @@ pub enum HttpError {
     /// A PEM file is there and has nothing of the kind in it.
     #[error("there is no {what} in `{}`", path.display())]
     NotInFile {
-        /// What it should have.
+        /// The kind of item that is missing.
         what: &'static str,
         /// The file.
         path: PathBuf,

@@ -166,7 +166,7 @@ async fn drain(
                 accept_loop.commands.send_replace(ConnectionCommand::Stop);
                 break;
             }
-            // Whoever waits for a call may have to answer a question of its server.
+            // A client of a running call may have to answer a question of its server.
             accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
                 accept_loop.take(accepted, connections).await;
             }

@@ -1,4 +1,4 @@
-//! Streamable HTTP: a message is posted, and what comes of it is the answer.
+//! Streamable HTTP: a client posts a message, and the response is its answer.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::fault::MISSING_CAPABILITY;
 use crate::protocol::messages::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages, one};
 use crate::transport::http::batch;
@@ -80,7 +81,7 @@ pub(crate) async fn post(
         };
     }
     let message = one(&text);
-    // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
+    // The message holds the bytes that it needs; the buffer is not kept while the request runs.
     drop(text);
     match message {
         Ok(Message::Request { id, method, params }) => {
@@ -105,8 +106,9 @@ async fn request(
     }
     asked.params =
         caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, asked.params));
-    if let Some(said) = modern(&head.headers, &asked) {
-        let made = make_modern(mcp, head, caller, view, &asked, &said);
+    let contact = Contact::of(hint(&head.headers), &asked.method, asked.params.as_ref());
+    if contact == Contact::Modern {
+        let made = make_modern(mcp, head, caller, view, &asked);
         return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
@@ -116,7 +118,7 @@ async fn request(
             Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
         };
     }
-    if asked.method == "initialize" {
+    if contact == Contact::Initialize {
         return Box::pin(initialize(mcp, head, caller, view, asked)).await;
     }
     let session = match session(mcp, head, &caller, &view) {
@@ -200,15 +202,15 @@ fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
     if known.is_some() { Ok(()) } else { Err(NoSession::Version) }
 }
 
-/// What a request says that its headers repeat, when it is modern.
-fn modern(headers: &HeaderMap, asked: &Asked) -> Option<MirroredValues> {
-    let says_modern = says_modern(headers);
-    if !says_modern && headers.contains_key(&SESSION) {
-        return None;
+/// The era that the headers of a request declare.
+fn hint(headers: &HeaderMap) -> Hint {
+    if says_modern(headers) {
+        Hint::Declared(Era::Modern)
+    } else if headers.contains_key(&SESSION) {
+        Hint::Declared(Era::Legacy)
+    } else {
+        Hint::None
     }
-    let said = MirroredValues::read(&asked.method, asked.params.as_ref());
-    let is = says_modern || said.version.is_some() || asked.method == "server/discover";
-    is.then_some(said)
 }
 
 /// The client of a modern request, or the answer when it is refused.
@@ -218,9 +220,9 @@ async fn make_modern(
     caller: Arc<Caller>,
     view: View,
     asked: &Asked,
-    said: &MirroredValues,
 ) -> Result<Arc<crate::Client>, Answer> {
     let Asked { id, method, params } = asked;
+    let said = MirroredValues::read(method, params.as_ref());
     let mismatch = |mismatch: header_check::Mismatch| {
         Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
     };
@@ -233,7 +235,7 @@ async fn make_modern(
         let words = format!("`{member}` must be a text");
         return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
     }
-    header_check::check(&head.headers, method, said).map_err(mismatch)?;
+    header_check::check(&head.headers, method, &said).map_err(mismatch)?;
     if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
         let hub = mcp.gateway().hub();
         let repeated =
@@ -292,14 +294,13 @@ fn ask(
     }
 }
 
-/// What comes of a request: its answer, or events when something comes before it.
+/// The response to a request: its answer, or events when messages come before it.
 async fn answer(
     post: Post<'_>,
     accepts: Accepts,
     mut exchange: Exchange,
     session: Option<Held>,
 ) -> Response<Body> {
-    let is_modern = session.is_none();
     let first = loop {
         let next = tokio::select! {
             biased;
@@ -316,7 +317,10 @@ async fn answer(
         };
         match next {
             Some(Out::Answer(answer)) if accepts != Accepts::Events => {
-                let status = if is_modern { status(&answer) } else { StatusCode::OK };
+                let status = match &session {
+                    None => status(&answer),
+                    Some(_) => StatusCode::OK,
+                };
                 return body::json(status, answer);
             }
             // There is no way to say it to a client that takes no events.
@@ -326,7 +330,7 @@ async fn answer(
                 }
             }
             Some(out) => break out,
-            // It was cancelled, and nobody waits for it.
+            // The request was cancelled.
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };

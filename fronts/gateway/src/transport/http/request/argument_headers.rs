@@ -19,11 +19,11 @@ const KEYWORD: &str = "x-mcp-header";
 /// How deep in an argument such a value may stand.
 const MAX_DEPTH: usize = 16;
 
-/// What the tools of each server ask for.
+/// The headers that each server's tools require.
 #[derive(Default)]
 pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
 
-/// What the tools of a server ask for. As long as its list is the same, so is this.
+/// The headers that a server's tools require, cached for one version of its list.
 struct Known {
     list: Arc<[Item]>,
     /// Only the tools that ask for anything.
@@ -149,7 +149,7 @@ fn walk(schema: &Json, path: &mut Vec<String>, repeats: &mut Vec<Repeat>) {
     }
 }
 
-/// What stands in an argument, as a header says it; `None` for what no header repeats.
+/// The text of an argument in the form of a header; `None` for values that headers do not repeat.
 fn text_at(arguments: &Json, path: &[String]) -> Option<String> {
     let value = path.iter().try_fold(arguments.clone(), |value, name| object::get(&value, name))?;
     let text = value.as_str();

@@ -1,4 +1,4 @@
-//! What goes back: whole answers in as few pieces as possible, or a stream of events.
+//! Response bodies: whole answers in few pieces, or a stream of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -40,7 +40,7 @@ enum Kind {
     /// The answers of a batch.
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
-    /// An answer that is still coming, and the session that it belongs to.
+    /// A streamed answer, and the session that it belongs to.
     Streamed(Box<(StreamedAnswer, Option<Held>)>),
 }
 
@@ -50,12 +50,12 @@ impl From<Bytes> for Body {
     }
 }
 
-/// A status without more to say.
+/// A response without a body.
 pub(crate) fn bare(status: StatusCode) -> Response<Body> {
     response(status, Kind::Empty)
 }
 
-/// A refusal in words.
+/// A refusal with a text.
 pub(crate) fn refusal(status: StatusCode, words: impl std::fmt::Display) -> Response<Body> {
     text(status, format!("{words}\n"))
 }
@@ -98,7 +98,7 @@ pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
     as_json(response(status, kind))
 }
 
-/// An answer that is still coming.
+/// An answer that is streamed.
 pub(crate) fn streamed(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Streamed(Box::new((answer, session)))))
 }
@@ -189,7 +189,7 @@ impl hyper::body::Body for Body {
             },
         };
         if piece.is_none() {
-            // What an open stream holds on to is let go with its end, not with its connection.
+            // The resources of a stream are released at its end, not with its connection.
             self.kind = Kind::Empty;
         }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))

@@ -2,16 +2,36 @@
 
 use serde_json::{Map, Value as JsonValue};
 
+use super::Preset;
 use crate::fields::Fields;
-use crate::settings::server::Preset;
+use crate::settings::define::keys;
+use crate::settings::form::Form;
 use crate::source::problem::Problem;
 use crate::source::tree::{Node, Value};
+
+keys! {
+    /// A tool of a command-line program.
+    pub(crate) table PresetKeys
+    keys {
+        /// Its name.
+        name: String;
+        /// What is run, after `args` of the server.
+        args: Vec<String> = Vec::new();
+        /// What it does.
+        description: String;
+        /// What it takes: a JSON schema of an object. Its properties become flags, and `args` what follows them.
+        input_schema: JsonValue as ObjectSchema;
+    }
+}
+
+/// A JSON schema of an object.
+struct ObjectSchema;
 
 /// How deep a schema may nest.
 const MAX_DEPTH: usize = 16;
 
 /// Reads the list of tools, where there is one.
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
     let key = fields.key("tools");
     // A table under this key means something else.
     let Some(nodes) = fields.peek("tools").and_then(|entry| entry.node.as_list()) else {
@@ -40,16 +60,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
 }
 
 fn one(mut fields: Fields<'_, '_>) -> Option<Preset> {
-    let name = fields.string("name");
-    let args = fields.strings("args").unwrap_or_default();
-    let description = fields.string("description");
-    let schema = fields.entry("input_schema");
-    let input_schema = schema.and_then(|entry| entry.node.as_table().map(|_| json(&entry.node, 0)));
-    if schema.is_some() && input_schema.is_none() {
-        let message = format!("`{}` is no schema of an object", fields.key("input_schema"));
-        let help = "write `{ properties = { … } }`";
-        fields.problem("input_schema", Problem::error(message).help(help));
-    }
+    let PresetKeys { name, args, description, input_schema } = PresetKeys::read(&mut fields);
     if args.iter().any(|arg| arg.contains('\0')) {
         let message = format!("`{}` contains a NUL character", fields.key("args"));
         let help = "no program can be given one; remove it";
@@ -85,5 +96,27 @@ pub(crate) fn json(node: &Node, depth: usize) -> JsonValue {
             let members = members.map(|(key, entry)| (key.clone(), json(&entry.node, depth + 1)));
             JsonValue::Object(members.collect::<Map<_, _>>())
         }
+    }
+}
+
+// === impl ObjectSchema ===
+
+impl Form for ObjectSchema {
+    type Value = JsonValue;
+    type Schema = Map<String, JsonValue>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<JsonValue> {
+        let entry = fields.entry(key)?;
+        if entry.node.as_table().is_none() {
+            let message = format!("`{}` is no schema of an object", fields.key(key));
+            let help = "write `{ properties = { … } }`";
+            fields.problem(key, Problem::error(message).help(help));
+            return None;
+        }
+        Some(json(&entry.node, 0))
+    }
+
+    fn write(value: &JsonValue) -> JsonValue {
+        value.clone()
     }
 }

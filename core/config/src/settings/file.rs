@@ -1,22 +1,15 @@
-//! The shape of a native file, for its schema and its reference page.
-//!
-//! A doc comment here is what people read about a key. That these types and the reader know the
-//! same keys is tested in `schema.rs`.
+//! The tables of a file, and its lists of rules, as the schema describes them.
 #![expect(dead_code, reason = "only the schemas of these types are used")]
-
-mod openapi;
-mod overrides;
 
 use capstan_policy::DefaultRule;
 use indexmap::IndexMap;
-pub(crate) use openapi::OpenApi;
-pub(crate) use overrides::ServerTools;
 use schemars::JsonSchema;
 
-use crate::settings::form::{Table, WordSchema};
-use crate::settings::server::Server;
-use crate::settings::{Audit, Gateway, Mcp, Screen, Tools};
-use crate::shape_access::Access;
+use super::access::AccessKeys;
+use super::form::{Table, WordSchema};
+use super::rule::Conditions;
+use super::server::Server;
+use super::{Audit, Gateway, Mcp, Screen, Tools};
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -27,7 +20,7 @@ pub(crate) struct File {
     /// What may run without asking, what asks, and what never runs.
     pub(crate) permissions: Permissions,
     /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
-    pub(crate) access: Access,
+    pub(crate) access: <AccessKeys as Table>::Keys,
     /// What binds the tools of all servers.
     pub(crate) tools: <Tools as Table>::Keys,
     /// What binds all servers.
@@ -73,42 +66,5 @@ pub(crate) enum Rule {
     /// The pattern alone.
     Pattern(String),
     /// The pattern with conditions.
-    Table(RuleTable),
-}
-
-/// A pattern with conditions.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct RuleTable {
-    /// What the rule speaks of: `github__delete_*`, `delete_*`, `gh__create_issue:repo=acme/*`, `Elicit(linear)`.
-    pattern: String,
-    /// A note for whoever reads the file.
-    comment: String,
-    /// What the caller is told.
-    reason: String,
-    /// From when on the rule no longer counts, with its zone: `2030-01-31T18:00:00Z`.
-    expires_at: String,
-    /// Only tools that do this: `read`, or `write` with those of which it is not known.
-    effect: RuleEffect,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum RuleEffect {
-    Read,
-    Write,
-}
-
-/// A tool of a command-line program.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Preset {
-    /// Its name.
-    name: String,
-    /// What is run, after `args` of the server.
-    args: Vec<String>,
-    /// What it does.
-    description: String,
-    /// What it takes: a JSON schema of an object. Its properties become flags, and `args` what follows them.
-    input_schema: serde_json::Map<String, serde_json::Value>,
+    Table(<Conditions as Table>::Keys),
 }

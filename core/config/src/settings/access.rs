@@ -1,8 +1,15 @@
-//! The table of access rules: who of many callers may do what.
+//! The keys of `[access]`: what each of many callers may do.
 
 use capstan_policy::Glob;
 use capstan_policy::access::{AccessRule, AccessTable, AccessTo, Grant, Says, Strictness, Subject};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde_json::Value as Json;
 
+use self::grant::GrantKeys;
+use self::rule::RuleKeys;
+use super::define::keys;
+use super::form::{Form, OneOf, Table as Described};
 use crate::fields::{Fields, Words, nearest};
 use crate::show::{self, Shown};
 use crate::source::expand::join;
@@ -20,17 +27,97 @@ pub(crate) struct AccessPart {
     pub(crate) shown: Vec<Shown>,
 }
 
-const SAYS: Words<Says> = &[("allow", Says::Allow), ("deny", Says::Deny)];
+keys! {
+    /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
+    pub(crate) table AccessKeys
+    keys {
+        /// What is said where no grant and no rule speaks.
+        default: Says = Says::Allow;
+        /// Whether a tool of which nobody knows what it does is out of reach for everybody.
+        strict: bool = false;
+    }
+    by_hand {
+        /// Grants by the name of a role.
+        roles: IndexMap<String, Vec<<GrantKeys as Described>::Keys>> as "table of lists of grants";
+        /// Callers by name: their roles, beside those they come with, and grants of their own under `extra`.
+        subjects: IndexMap<String, SubjectSchema> as "table of subjects";
+        /// The older form, which excludes roles and subjects: the first rule that speaks of caller and tool decides.
+        rules: Vec<<RuleKeys as Described>::Keys> as "list of access rules";
+    }
+}
 
-const ACCESS: Words<AccessTo> =
-    &[("read", AccessTo::Read), ("write", AccessTo::Write), ("*", AccessTo::All)];
+mod grant {
+    use super::{AccessTo, Narrowing, OneOrMore, keys};
+
+    keys! {
+        /// What a role or a caller may do, or may not.
+        pub(crate) table GrantKeys
+        by_hand {
+            /// The server, or several; `*` matches anything.
+            server: OneOrMore;
+        }
+        keys {
+            /// What it may do: `read`, `write` (which is not `read`), or both.
+            access: AccessTo;
+            /// The only tools it speaks of; unset, all.
+            tools: Vec<String> as Narrowing;
+            /// The only resources it speaks of; unset, all, or none where `tools` is set.
+            resources: Vec<String> as Narrowing;
+            /// The only prompts it speaks of; unset, all, or none where `tools` is set.
+            prompts: Vec<String> as Narrowing;
+            /// Whether it takes away instead: that wins over whatever else the caller has.
+            deny: bool = false;
+        }
+    }
+}
+
+mod rule {
+    use super::{Says, keys};
+
+    keys! {
+        /// A rule of the older form.
+        pub(crate) table RuleKeys
+        keys {
+            /// Whom it speaks of; unset or `*`, everybody.
+            subjects: Vec<String> = Vec::new();
+            /// Of which roles; unset or `*`, all.
+            roles: Vec<String> = Vec::new();
+            /// Of which tools.
+            tools: Vec<String>;
+            /// What it says.
+            policy: Says;
+        }
+    }
+}
+
+/// What a caller has.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct SubjectSchema {
+    /// Its roles.
+    roles: Vec<String>,
+    /// Grants of its own.
+    extra: Vec<<GrantKeys as Described>::Keys>,
+}
+
+/// One server or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+/// A list of names that narrows a grant, with at least one.
+struct Narrowing;
 
 // === impl AccessPart ===
 
 impl AccessPart {
-    pub(super) fn read(mut fields: Fields<'_, '_>) -> Self {
-        let default = fields.word("default", SAYS).unwrap_or_default();
-        let strict = fields.flag("strict").unwrap_or(false);
+    pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
+        let AccessKeys { default, strict } = AccessKeys::read(&mut fields);
         both_forms(&mut fields);
         let roles = roles(&mut fields);
         let subjects = subjects(&mut fields, &roles);
@@ -152,19 +239,16 @@ fn grant<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Gr
     };
     let mut fields = Fields::new(table, path, &node.span, report);
     let servers = servers(&mut fields);
-    let access = fields.word("access", ACCESS);
+    let GrantKeys { access, tools, resources, prompts, deny } = GrantKeys::read(&mut fields);
     if !fields.has("access") {
         let message = format!("`{}` does not say what access it is about", fields.path());
         let help = "add `access`: \"read\", \"write\" or \"*\"";
         fields.table_problem(Problem::error(message).help(help));
     }
-    let tools = narrowing(&mut fields, "tools");
-    let resources = narrowing(&mut fields, "resources");
-    let prompts = narrowing(&mut fields, "prompts");
-    let says = match fields.flag("deny") {
-        Some(true) => Says::Deny,
-        Some(false) | None => Says::Allow,
-    };
+    let says = if deny { Says::Deny } else { Says::Allow };
+    let [tools, resources, prompts] = [tools, resources, prompts].map(|names| {
+        names.map(|names| names.iter().map(|name| Glob::stars(name)).collect::<Vec<Glob>>())
+    });
     fields.finish();
     Some(Grant { servers: servers?, access: access?, tools, resources, prompts, says })
 }
@@ -186,17 +270,6 @@ fn servers(fields: &mut Fields<'_, '_>) -> Option<Vec<Glob>> {
         fields.table_problem(Problem::error(message).help(help));
     }
     Some(servers?.iter().map(|server| Glob::stars(server)).collect())
-}
-
-/// What a grant is narrowed to.
-fn narrowing(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<Glob>> {
-    let names = fields.strings(key)?;
-    if names.is_empty() {
-        let message = format!("`{}` is empty, which could mean all or none", fields.key(key));
-        let help = format!("leave `{key}` out for all of them");
-        fields.problem(key, Problem::error(message).help(help));
-    }
-    Some(names.iter().map(|name| Glob::stars(name)).collect())
 }
 
 fn rules(fields: &mut Fields<'_, '_>) -> Vec<AccessRule> {
@@ -221,10 +294,7 @@ fn rule<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Acc
         return None;
     };
     let mut fields = Fields::new(table, path, &node.span, report);
-    let subjects = fields.strings("subjects").unwrap_or_default();
-    let roles = fields.strings("roles").unwrap_or_default();
-    let tools = fields.strings("tools");
-    let says = fields.word("policy", SAYS);
+    let RuleKeys { subjects, roles, tools, policy } = RuleKeys::read(&mut fields);
     for key in ["tools", "policy"] {
         if !fields.has(key) {
             let message = format!("`{}` has no `{key}`", fields.path());
@@ -234,7 +304,7 @@ fn rule<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Acc
     }
     fields.finish();
     let tools = tools?.iter().map(|tool| Glob::stars(tool)).collect();
-    Some(AccessRule { subjects, roles, tools, says: says? })
+    Some(AccessRule { subjects, roles, tools, says: policy? })
 }
 
 /// A table whose keys are the file's own.
@@ -270,4 +340,35 @@ fn shown(fields: &mut Fields<'_, '_>) -> Vec<Shown> {
         }
     }
     shown
+}
+
+// === impl Narrowing ===
+
+impl Form for Narrowing {
+    type Value = Vec<String>;
+    type Schema = Vec<String>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<String>> {
+        let names = fields.strings(key)?;
+        if names.is_empty() {
+            let message = format!("`{}` is empty, which could mean all or none", fields.key(key));
+            let help = format!("leave `{key}` out for all of them");
+            fields.problem(key, Problem::error(message).help(help));
+        }
+        Some(names)
+    }
+
+    fn write(value: &Vec<String>) -> Json {
+        Json::from(value.as_slice())
+    }
+}
+
+// === impl OneOf ===
+
+impl OneOf for Says {
+    const WORDS: Words<Self> = &[("allow", Self::Allow), ("deny", Self::Deny)];
+}
+
+impl OneOf for AccessTo {
+    const WORDS: Words<Self> = &[("read", Self::Read), ("write", Self::Write), ("*", Self::All)];
 }

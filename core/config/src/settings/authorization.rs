@@ -1,7 +1,10 @@
-//! Ordered rules over tools: the first that speaks of one decides.
+//! The keys of `[tools.authorization]`: ordered rules over tools, of which the first match decides.
 
 use capstan_model::Verdict;
 
+use self::rule::RuleKeys;
+use super::define::keys;
+use super::form::{OneOf, Table};
 use crate::fields::{Fields, Words};
 use crate::settings::rule::{List, OrderedRule, Reach, Subject};
 use crate::source::problem::{Problem, Report};
@@ -14,16 +17,47 @@ pub(crate) struct AuthorizationPart {
     pub(crate) rules: Vec<OrderedRule>,
 }
 
-const ACTIONS: Words<Verdict> =
-    &[("allow", Verdict::Allow), ("ask", Verdict::Ask), ("deny", Verdict::Deny)];
+keys! {
+    /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
+    pub(crate) table AuthorizationKeys
+    keys {
+        /// Whether they count.
+        enabled: bool = false;
+    }
+    by_hand {
+        /// The rules: each has an `action` (`allow`, `ask`, `deny`), `tools`, and a `comment` for whoever is refused.
+        rules: Vec<<RuleKeys as Table>::Keys> as "list of rules";
+    }
+}
+
+mod rule {
+    use super::{Verdict, keys};
+
+    keys! {
+        /// One of them.
+        pub(crate) table RuleKeys
+        keys {
+            /// What it says.
+            action: Verdict;
+        }
+        by_hand {
+            /// Of which tools, as patterns.
+            tools: Vec<String>;
+        }
+        keys {
+            /// What whoever is refused is told.
+            comment: String;
+        }
+    }
+}
 
 // === impl AuthorizationPart ===
 
 impl AuthorizationPart {
     /// Reads the table. What is switched off is checked all the same, so that switching it on
     /// brings no surprise.
-    pub(super) fn read(mut fields: Fields<'_, '_>) -> Self {
-        let enabled = fields.flag("enabled").unwrap_or(false);
+    pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
+        let AuthorizationKeys { enabled } = AuthorizationKeys::read(&mut fields);
         let mut rules = Vec::new();
         if let Some(entry) = fields.entry("rules") {
             let path = fields.key("rules");
@@ -67,8 +101,7 @@ fn rule<'t>(
         return Vec::new();
     };
     let mut fields = Fields::new(table, path, &node.span, report);
-    let action = fields.word("action", ACTIONS);
-    let comment = fields.string("comment");
+    let RuleKeys { action, comment } = RuleKeys::read(&mut fields);
     let key = fields.key("tools");
     let tools = fields.texts("tools").unwrap_or_default();
     for key in ["action", "tools"] {
@@ -96,4 +129,10 @@ fn rule<'t>(
     }
     fields.finish();
     rules
+}
+
+// === impl Verdict ===
+
+impl OneOf for Verdict {
+    const WORDS: Words<Self> = &[("allow", Self::Allow), ("ask", Self::Ask), ("deny", Self::Deny)];
 }
