@@ -28,7 +28,7 @@ use crate::approvals;
 use crate::assemble::{self, Approve};
 use crate::desks;
 use crate::host::{LocalHost, approve};
-use crate::live::{self, Door, Live};
+use crate::live::{self, Endpoint, Live};
 use crate::policy;
 use crate::telemetry::Telemetry;
 use crate::tending::Tending;
@@ -96,7 +96,7 @@ pub(crate) async fn serve(
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
     let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
-    let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
+    let mut controlled = desks::open(world, Arc::new(Endpoint(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {

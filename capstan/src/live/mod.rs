@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `follow` says when to look again, here is what becomes of what is found,
 //! `sources` which files count, `before` what a new hub takes over, `retired` what becomes of the
-//! rest, `dynamic` are servers that are added without a file, `steer` how shells come in.
+//! rest, `dynamic` are servers that are added without a file, `endpoint` how shells reach it.
 //!
 //! **Invariant:** a change counts as a whole or not at all. What cannot be used leaves everything as
 //! it was, and is told.
@@ -12,7 +12,7 @@ mod dynamic;
 mod follow;
 mod retired;
 mod sources;
-mod steer;
+mod endpoint;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,8 +28,8 @@ use futures::future::{join, join_all};
 use indexmap::IndexMap;
 
 pub(crate) use before::Before;
+pub(crate) use endpoint::Endpoint;
 pub(crate) use follow::follow;
-pub(crate) use steer::Door;
 
 use crate::approvals;
 use crate::assemble;

@@ -47,9 +47,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// All that was typed, for whoever does it somewhere else.
-    #[arg(skip)]
-    pub words: Vec<String>,
 }
 
 /// The commands.

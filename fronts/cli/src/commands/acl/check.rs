@@ -17,7 +17,7 @@ use crate::commands::explained::{self, Decision};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Printer;
-use crate::waiting::Waiting;
+use crate::spinner::Spinner;
 
 /// Who is meant by roles alone; no caller is called so.
 const SOMEBODY: &str = "__check__";
@@ -45,7 +45,7 @@ struct Check<'a> {
 
 pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, AppError> {
     let print = match args.format {
-        FormatArg::Json => context.print.as_json(),
+        FormatArg::Json => Printer::json_only(),
         FormatArg::Table => context.print.clone(),
     };
     let setup = context.setup()?;
@@ -102,7 +102,7 @@ impl Check<'_> {
     async fn effect(&self, id: &ItemId) -> Result<Effect, AppError> {
         let hub = self.context.hub(self.setup)?;
         let print = &self.context.print;
-        let waiting = Waiting::new(print, &format!("starting `{}`", id.server));
+        let waiting = Spinner::new(print, &format!("starting `{}`", id.server));
         let found = hub.find_tool(&Caller::operator(Front::Cli), &id.to_string()).await;
         drop(waiting);
         match found {
@@ -125,7 +125,7 @@ impl Check<'_> {
         if !hub.has(server) {
             return Err(AppError::not_found(format!("server `{server}` is not in use")));
         }
-        let waiting = Waiting::new(print, &format!("starting `{server}`"));
+        let waiting = Spinner::new(print, &format!("starting `{server}`"));
         let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
         let now = self.context.host.now();
