@@ -8,15 +8,15 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use capstan_config::{
     AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
-    is_secret_name, mask_arguments, mask_url,
 };
 use capstan_hub::catalog::Names;
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
 use capstan_hub::{Absent, Check, Entry, HubBuilder, Keep, Limits};
 use capstan_mcp::settings::{Elicitation, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
-use capstan_model::secret::MASK;
+use capstan_model::secret::{MASK, is_secret_name};
 use capstan_model::{Secret, ServerState, Trust};
+use capstan_safety::mask::{mask_arguments, mask_url};
 use capstan_safety::{command, environment};
 
 use crate::clock::SystemClock;

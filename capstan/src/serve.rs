@@ -14,7 +14,9 @@ use capstan_app::{AppError, ErrorKind, Selection, Setup};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
-use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
+use capstan_gateway::http::{
+    self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
+};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_hub::{Hub, HubBuilder};
@@ -172,14 +174,26 @@ async fn run(
             let metrics = bound.metrics_address();
             let metrics = metrics.map(|at| format!("{}://{}/metrics", bound.scheme(), host(at)));
             let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics });
+            let site = site(&gateway, &bound);
             tokio::select! {
                 biased;
-                () = http::serve(gateway, bound, stop) => {}
+                () = http::serve(bound, site, stop) => {}
                 (never, ()) = join(watched, announced) => match never {},
             }
             Ok(())
         }
     }
+}
+
+/// What is served over HTTP: the routes, and who authenticates their callers.
+fn site(gateway: &Arc<Gateway>, bound: &Bound) -> Site {
+    let mcp = McpEndpoints::new(gateway, bound.limits());
+    let routes = mcp.mount(Routes::new(http::NOT_FOUND));
+    let routes = match bound.metrics_address() {
+        Some(_) => http::pages::mount_without_metrics(routes, gateway),
+        None => http::pages::mount(routes, gateway),
+    };
+    Site { mcp, routes, authenticator: Arc::new(Anonymous) }
 }
 
 /// Waits for the servers without which there is no point in serving, unless it is told to stop.

@@ -4,145 +4,40 @@
 //! same keys is tested in `schema.rs`.
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
-mod audit;
-mod gateway;
 mod openapi;
 mod overrides;
-mod rates;
 
-use audit::Audit;
-use gateway::Gateway;
+use capstan_policy::DefaultRule;
 use indexmap::IndexMap;
-use openapi::OpenApi;
-use overrides::ServerTools;
-use rates::Rate;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+pub(crate) use openapi::OpenApi;
+pub(crate) use overrides::ServerTools;
+use schemars::JsonSchema;
 
-use crate::shape_access::{Access, Authorization};
+use crate::settings::form::{Table, WordSchema};
+use crate::settings::server::Server;
+use crate::settings::{Audit, Gateway, Mcp, Screen, Tools};
+use crate::shape_access::Access;
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, title = "Capstan configuration")]
 pub(crate) struct File {
     /// The servers, by name.
-    pub(crate) servers: IndexMap<String, Server>,
+    pub(crate) servers: IndexMap<String, <Server as Table>::Keys>,
     /// What may run without asking, what asks, and what never runs.
     pub(crate) permissions: Permissions,
     /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
     pub(crate) access: Access,
     /// What binds the tools of all servers.
-    pub(crate) tools: Tools,
+    pub(crate) tools: <Tools as Table>::Keys,
     /// What binds all servers.
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: <Mcp as Table>::Keys,
     /// The audit log; a project file has no say in it.
-    pub(crate) audit: Audit,
+    pub(crate) audit: <Audit as Table>::Keys,
     /// What is looked at in answers.
-    pub(crate) screen: Screen,
+    pub(crate) screen: <Screen as Table>::Keys,
     /// Where `capstan serve --http` listens, and to whom; a project file has no say in it.
-    pub(crate) gateway: Gateway,
-}
-
-/// One MCP server.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
-pub(crate) struct Server {
-    /// How it is reached. `command` implies `stdio`, `cli = true` implies `cli`. A `url` alone is tried as `http`, then as `sse`; the other way round where it ends in `/sse`.
-    #[schemars(rename = "type")]
-    kind: Type,
-    /// Another name of `type`.
-    transport: Type,
-    /// The program to start: a bare name, looked up in `PATH`, or a path.
-    command: String,
-    /// Its arguments; each is passed on as it is, no shell is involved.
-    args: Vec<String>,
-    /// Variables set for it. It gets these, a few harmless ones such as `PATH`, and no others.
-    env: IndexMap<String, String>,
-    /// The folder it runs in; a relative path starts at Capstan's own.
-    cwd: String,
-    /// Names of further variables of Capstan's own environment that it gets.
-    env_passthrough: Vec<String>,
-    /// The address of a server that runs elsewhere: `https://`, `http://` or `unix://`.
-    url: String,
-    /// Headers sent with every request.
-    headers: IndexMap<String, String>,
-    /// An OpenAPI document, as a file or an address; each operation becomes a tool.
-    openapi: OpenApi,
-    /// Whether `command` is an ordinary command-line program whose subcommands become tools.
-    #[schemars(extend("default" = false))]
-    cli: bool,
-    /// The argument that makes a command-line program print its help.
-    #[schemars(extend("default" = "--help"))]
-    cli_help: String,
-    /// How deep subcommands are looked at.
-    #[schemars(extend("default" = 2))]
-    cli_depth: u32,
-    /// The only subcommands that may be used, each by its words: `"get"`, `"remote add"`.
-    cli_only: Vec<String>,
-    /// By the name that the server gives a tool: how it is shown and called. As a list: the tools of a command-line program, given instead of found in its help.
-    tools: ServerTools,
-    /// Whether logins are attempted: nothing but `auto` and `off` works in this version.
-    #[schemars(extend("default" = "auto"))]
-    oauth: OAuth,
-    /// Whether it is used at all.
-    #[schemars(extend("default" = true))]
-    enabled: bool,
-    /// The opposite of `enabled`; only one of the two may stand.
-    #[schemars(extend("default" = false))]
-    disabled: bool,
-    /// What it is for, in a sentence.
-    description: String,
-    /// Whether a start without it is a failure.
-    #[schemars(extend("default" = false))]
-    required: bool,
-    /// Whether its tools are always offered, whatever a search finds.
-    #[schemars(extend("default" = false))]
-    always_load: bool,
-    /// How long a call may take.
-    #[schemars(extend("default" = "60s"))]
-    timeout: Duration,
-    /// How long the start may take.
-    #[schemars(extend("default" = "30s"))]
-    startup_timeout: Duration,
-    /// When `capstan serve` starts it: with the gateway, when a client first asks for a list, or at the first call, which `auto` is too. Where nothing is known of it from before, `lazy` and `auto` start it with the gateway once.
-    #[schemars(extend("default" = "auto"))]
-    start: Start,
-    /// When `capstan serve` stops it for want of use: `never`, a duration, or by how often it is called (`adaptive`: 5 minutes above 20 calls an hour, 3 from 5 on, else 1).
-    #[schemars(extend("default" = "adaptive"))]
-    idle_timeout: Duration,
-    /// The shortest idle time that `adaptive` chooses.
-    #[schemars(extend("default" = "1m"))]
-    min_idle_timeout: Duration,
-    /// The longest idle time that `adaptive` chooses.
-    #[schemars(extend("default" = "5m"))]
-    max_idle_timeout: Duration,
-    /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
-    #[schemars(extend("default" = "untrusted"))]
-    trust: Trust,
-    /// Networks that it may be reached in although they are not public, in CIDR notation; a bare address means itself. Link-local addresses and this machine need an entry of their own.
-    networks: Vec<String>,
-    /// The only tools it offers, by bare name or pattern.
-    expose: Vec<String>,
-    /// Tools it never offers, whatever `expose` says.
-    hide: Vec<String>,
-    /// The tools it may have, by their names; others are refused, and only told of when it is `trusted`.
-    expected_tools: Vec<String>,
-    /// Refuse tools that it did not have when it was first seen, instead of asking about them.
-    lock_tool_list: bool,
-    /// Rules for its own tools, by bare name. Its deny comes after the global deny and before everything else.
-    permissions: RuleLists,
-    /// What its tools do, where their own word is not enough.
-    effect: Effect,
-    /// Whether it may ask the operator; unset, `mcp.elicitation_enabled` decides.
-    elicitation: bool,
-    /// Folders it is told about, besides the project that Capstan was started in; outside a project these alone.
-    roots: Vec<String>,
-    /// Which era of MCP to speak: find out, with a handshake (`legacy`), or without (`modern`).
-    #[schemars(extend("default" = "auto"))]
-    protocol: Protocol,
-    /// How its tools and prompts are called towards clients and models: `server__tool`, `mcp__server__tool`, or `tool` for the first server that has it. Rules and ids are the same with each.
-    #[schemars(extend("default" = "prefixed"))]
-    naming: Naming,
+    pub(crate) gateway: <Gateway as Table>::Keys,
 }
 
 /// Rules for all servers.
@@ -156,7 +51,7 @@ pub(crate) struct Permissions {
     /// Patterns that never run; nothing overrides them.
     deny: Vec<Rule>,
     /// What happens to a call that no rule speaks of. Unset, the terminal asks and the gateway asks for writes.
-    default: Default,
+    default: WordSchema<DefaultRule>,
 }
 
 /// Three lists of rules.
@@ -216,155 +111,4 @@ pub(crate) struct Preset {
     description: String,
     /// What it takes: a JSON schema of an object. Its properties become flags, and `args` what follows them.
     input_schema: serde_json::Map<String, serde_json::Value>,
-}
-
-/// What tools do.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Effect {
-    /// Tools that change nothing.
-    read: Vec<String>,
-    /// Tools that change something; a tool in both lists writes.
-    write: Vec<String>,
-}
-
-/// What binds the tools of all servers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Tools {
-    /// How many calls a session may make. Of several files the smallest number counts.
-    max_tool_calls_per_session: u32,
-    /// Lists beside the permissions; the stricter of the two verdicts wins.
-    policy: RuleLists,
-    /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
-    authorization: Authorization,
-    /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
-    rates: Vec<Rate>,
-}
-
-/// What binds all servers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Mcp {
-    /// The only commands that may be started: bare names or exact paths. Unset, any.
-    allowed_commands: Vec<String>,
-    /// How many servers may be added at run time.
-    #[schemars(extend("default" = 10))]
-    max_dynamic_servers: u32,
-    /// What an unset variable without a default means for the servers of this file.
-    #[schemars(extend("default" = "error"))]
-    missing_env: MissingEnv,
-    /// Whether servers may ask the operator.
-    #[schemars(extend("default" = true))]
-    elicitation_enabled: bool,
-    /// How long a question waits before it counts as declined.
-    #[schemars(extend("default" = "2m"))]
-    elicitation_timeout: Duration,
-    /// How many questions may wait.
-    #[schemars(extend("default" = 16))]
-    elicitation_queue: u32,
-}
-
-/// What is looked at in answers.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct Screen {
-    /// The largest answer.
-    #[schemars(extend("default" = "10MiB"))]
-    max_answer: Size,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Type {
-    Stdio,
-    Http,
-    Sse,
-    Cli,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum OAuth {
-    Auto,
-    Off,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub(crate) enum Start {
-    Auto,
-    Eager,
-    OnList,
-    Lazy,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Trust {
-    Trusted,
-    Untrusted,
-    Sandboxed,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Protocol {
-    Auto,
-    Legacy,
-    Modern,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum Naming {
-    Prefixed,
-    Mcp,
-    Bare,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub(crate) enum Default {
-    Ask,
-    AskWrites,
-    Allow,
-    Deny,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub(crate) enum MissingEnv {
-    Error,
-    Empty,
-}
-
-/// A time with its unit.
-pub(crate) struct Duration;
-
-/// A number of bytes with its unit.
-pub(crate) struct Size;
-
-// === impl Duration ===
-
-impl JsonSchema for Duration {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "title": "duration", "examples": ["30s", "2m", "500ms"] })
-    }
-}
-
-// === impl Size ===
-
-impl JsonSchema for Size {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "title": "size", "examples": ["10MiB", "512KiB"] })
-    }
 }

@@ -6,7 +6,7 @@
 //! around it. What people read and type is in `capstan-text`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
-//! through `capstan_text::clean` before a person sees it.
+//! through `capstan_safety::clean` before a person sees it.
 
 pub mod args;
 pub mod serving;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use anstyle::{AnsiColor, Style};
 use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use capstan_text::diagnose;
 use capstan_text::screen::{stderr_is_terminal, width};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::print::Printer;

@@ -1,14 +1,13 @@
 //! The keys of an OpenAPI document: the document alone, or a table of them.
 
 use capstan_model::{Credentials, Secret};
+use capstan_safety::mask::mask_url;
 use indexmap::IndexMap;
 
+use super::kind::{address, warn_port};
 use crate::fields::Fields;
-use crate::mask::mask_url;
 use crate::settings::server::OpenApi;
 use crate::source::problem::Problem;
-
-use super::kind::{address, warn_port};
 
 /// Reads the document, and how it may be shown. Headers are read by whoever reads those of others.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {

@@ -67,7 +67,7 @@ fn one(mut fields: Fields<'_, '_>) -> Option<Preset> {
 }
 
 /// A value of a file as JSON.
-pub(super) fn json(node: &Node, depth: usize) -> JsonValue {
+pub(crate) fn json(node: &Node, depth: usize) -> JsonValue {
     if depth > MAX_DEPTH {
         return JsonValue::Null;
     }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use capstan_model::secret::{is_secret_name, looks_like_token};
+use capstan_safety::mask::mask_arguments;
 use capstan_safety::mask::secrets_in_url;
 
 use super::{DOORS, Hide, bare, holds_tokens, is_member, is_plain_member};
-use crate::mask::mask_arguments;
 use crate::source::tree::{Entry, Node, Table, Value};
 
 /// Switches beside a default that make the default a secret.

@@ -3,8 +3,11 @@
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::{Pattern, RuleEffect};
 use jiff::Timestamp;
+use serde_json::Value as Json;
 
 use crate::fields::{Fields, Words};
+use crate::settings::form::Form;
+use crate::shape::RuleLists;
 use crate::show;
 use crate::source::problem::{Problem, Report};
 use crate::source::reader::AutoAllow;
@@ -46,7 +49,7 @@ pub struct Rule {
 }
 
 /// A rule in a list whose order decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OrderedRule {
     /// What it says.
     pub verdict: Verdict,
@@ -73,6 +76,9 @@ pub enum Reach {
         name: ServerName,
     },
 }
+
+/// The key `permissions` of a server.
+pub(super) struct ServerRules;
 
 /// A list being read.
 pub(crate) struct List {
@@ -135,6 +141,24 @@ impl Rules {
             *rules.list_mut(verdict) = List::read(fields, verdict, subject);
         }
         rules
+    }
+}
+
+// === impl ServerRules ===
+
+impl Form for ServerRules {
+    type Value = Rules;
+    type Schema = RuleLists;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Rules> {
+        let mut nested = fields.nested(key)?;
+        let rules = Rules::read(&mut nested, Subject::Tools);
+        nested.finish();
+        Some(rules)
+    }
+
+    fn write(_: &Rules) -> Json {
+        Json::Null
     }
 }
 

@@ -2,7 +2,7 @@
 
 use capstan_app::AppError;
 use capstan_app::api::GetServer;
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use serde_json::{Map, Value};
 
 use crate::args::GetArgs;

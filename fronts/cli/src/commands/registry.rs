@@ -5,7 +5,7 @@ use std::cell::Cell;
 use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use capstan_text::screen::{stdin_is_terminal, width};
 use capstan_text::table::table;
 use serde::Serialize;

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_gateway::Gateway;
-use capstan_gateway::http::{HttpLimits, HttpSettings, bind, serve};
+use capstan_gateway::http::{
+    Anonymous, HttpLimits, HttpSettings, McpEndpoints, NOT_FOUND, Routes, Site, bind, pages, serve,
+};
 use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
     About, Ask as Question, Asking, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice,
@@ -131,17 +133,23 @@ impl World {
     pub(crate) async fn with_access(settings: HttpSettings, table: AccessTable) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let access = Access::new(table, [(&name, name.as_str())]);
-        Self::ruled(settings, None, vec![access]).await
+        Self::ruled(settings, None, vec![access], |site| site).await
     }
 
     pub(crate) async fn watched(settings: HttpSettings, tracer: Option<Arc<dyn Tracer>>) -> Self {
-        Self::ruled(settings, tracer, Vec::new()).await
+        Self::ruled(settings, tracer, Vec::new(), |site| site).await
+    }
+
+    /// One that serves a changed site.
+    pub(crate) async fn serving(change: impl FnOnce(Site) -> Site) -> Self {
+        Self::ruled(settings(), None, Vec::new(), change).await
     }
 
     async fn ruled(
         settings: HttpSettings,
         tracer: Option<Arc<dyn Tracer>>,
         access: Vec<Access>,
+        change: impl FnOnce(Site) -> Site,
     ) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let server = Arc::new(Files {
@@ -172,7 +180,14 @@ impl World {
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
         let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
-        let ended = tokio::spawn(serve(Arc::clone(&gateway), bound, stopped));
+        let mcp = McpEndpoints::new(&gateway, bound.limits());
+        let routes = mcp.mount(Routes::new(NOT_FOUND));
+        let routes = match metrics {
+            Some(_) => pages::mount_without_metrics(routes, &gateway),
+            None => pages::mount(routes, &gateway),
+        };
+        let site = change(Site { mcp, routes, authenticator: Arc::new(Anonymous) });
+        let ended = tokio::spawn(serve(bound, site, stopped));
         Self { address, metrics, gateway, server, entries, stop: Some(stop), ended }
     }
 

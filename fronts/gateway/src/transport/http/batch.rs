@@ -24,14 +24,14 @@ pub(crate) async fn answer(
     accepts: Accepts,
     session: Held,
 ) -> Response<Body> {
-    let Post { face, head, state } = post;
+    let Post { mcp, head, state } = post;
     let messages = match messages(text, Some(session.client().revision())) {
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
     let is_request =
         |message: &Result<Message, Answer>| matches!(message, Ok(Message::Request { .. }));
-    if !face.gateway().is_ready() && messages.iter().any(is_request) {
+    if !mcp.gateway().is_ready() && messages.iter().any(is_request) {
         return body::stopping(None);
     }
     let (mut requests, mut answers) = (SelectAll::new(), Vec::new());
@@ -44,10 +44,10 @@ pub(crate) async fn answer(
             Ok(Message::Request { id, method, params }) => {
                 let params = trace_headers::adopt(&head.headers, params);
                 let params = caller_header::adopt(&head.headers, params);
-                requests.push(outs(face.gateway().request(session.client(), id, &method, params)));
+                requests.push(outs(mcp.gateway().request(session.client(), id, &method, params)));
             }
             Ok(Message::Notification { method, params }) => {
-                face.gateway().notification(session.client(), &method, params.as_ref());
+                mcp.gateway().notification(session.client(), &method, params.as_ref());
             }
             Ok(Message::Reply { id: Some(id), reply }) => session.client().take_reply(&id, reply),
             Ok(Message::Reply { id: None, .. }) => {}
@@ -62,7 +62,7 @@ pub(crate) async fn answer(
                 let first = answers.into_iter().map(Out::Answer).collect();
                 let array = Form::JsonArray { has_some: false };
                 let form = if accepts.events() { Form::Events } else { array };
-                return face.begun(form, (first, requests.boxed()), Some(session));
+                return mcp.begun(form, (first, requests.boxed()), Some(session));
             }
         };
         let Some(out) = out else { break };
@@ -72,7 +72,7 @@ pub(crate) async fn answer(
             Out::Message(message) => {
                 let answers = answers.into_iter().map(Out::Answer);
                 let first = answers.chain([Out::Message(message)]).collect();
-                return face.streamed(first, requests.boxed(), Some(session));
+                return mcp.streamed(first, requests.boxed(), Some(session));
             }
         }
     }

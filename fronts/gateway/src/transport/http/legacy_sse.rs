@@ -18,12 +18,12 @@ use tokio::sync::mpsc;
 
 use crate::fairness::fair_share::{Peer, Share};
 use crate::protocol::messages;
+use crate::transport::http::mcp_endpoints::McpEndpoints;
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::request_body::{self, Accepts};
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Source, outs};
-use crate::transport::http::router::Face;
 use crate::transport::http::sessions::Key;
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
@@ -69,30 +69,35 @@ struct Leave {
 }
 
 /// Opens the stream, which begins with the address to post to.
-pub(crate) fn open(face: &Face, head: &Parts, caller: Arc<Caller>, view: View) -> Response<Body> {
+pub(crate) fn open(
+    mcp: &McpEndpoints,
+    head: &Parts,
+    caller: Arc<Caller>,
+    view: View,
+) -> Response<Body> {
     if !Accepts::of(&head.headers).events() {
         return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
     }
     // What the client calls itself it says later; until then those of a caller count together.
-    let place = face.sessions().place(Peer::of(&caller));
+    let place = mcp.sessions().place(Peer::of(&caller));
     let (Ok(key), Ok(place)) = (Key::new(), place) else {
         return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
     };
     let (stream, posted) = mpsc::channel(POSTED);
     let older = Arc::new(LegacyStream { caller, view, client: OnceLock::new(), stream });
-    let clients = Arc::clone(face.older());
+    let clients = Arc::clone(mcp.legacy_streams());
     clients.table().insert(key, Arc::clone(&older));
-    let gateway = Arc::clone(face.gateway());
+    let gateway = Arc::clone(mcp.gateway());
     let leave = Leave { key, older, clients, gateway, _place: place };
     let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
-    let mut events = Events::new(Source::LegacyStream(line), face.limits().keep_alive);
+    let mut events = Events::new(Source::LegacyStream(line), mcp.limits().keep_alive);
     events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));
     body::events(events)
 }
 
 /// Takes a message that a client posts. What comes of it goes to the stream.
 pub(crate) async fn post(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
     incoming: Incoming,
     caller: &Caller,
@@ -102,10 +107,10 @@ pub(crate) async fn post(
     let Some(key) = key.and_then(|key| Key::parse(key.as_bytes())) else {
         return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or none of ours");
     };
-    let Some(older) = face.older().find(key, &caller.subject) else {
+    let Some(older) = mcp.legacy_streams().find(key, &caller.subject) else {
         return body::refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
-    let text = match request_body::body(&head.headers, incoming, face.limits()).await {
+    let text = match request_body::body(&head.headers, incoming, mcp.limits()).await {
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),
     };
@@ -114,7 +119,7 @@ pub(crate) async fn post(
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
-    if !face.gateway().is_ready()
+    if !mcp.gateway().is_ready()
         && let Some(Ok(Message::Request { id, .. })) =
             messages.iter().find(|message| matches!(message, Ok(Message::Request { .. })))
     {
@@ -122,7 +127,7 @@ pub(crate) async fn post(
     }
     for message in messages {
         let posted = match message {
-            Ok(message) => older.take(face.gateway(), traced(head, message)).await,
+            Ok(message) => older.take(mcp.gateway(), traced(head, message)).await,
             Err(answer) => Some(Posted::Answer(answer)),
         };
         if let Some(posted) = posted

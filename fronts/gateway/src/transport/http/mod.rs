@@ -1,12 +1,16 @@
 //! The HTTP transport: Streamable HTTP, HTTP with server-sent events, and pages for the operator.
 //!
-//! `serve` accepts connections (`connection`), `router` hands each request to its route after the
-//! checks of `request`. `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the
-//! clients with a handshake, and `response` sends whole bodies and streams.
+//! `serve` accepts connections (`connection`). `routes` checks each request (`request`), has the
+//! `authenticator` find its caller, and hands it to a mounted endpoint: `pages` or `mcp_endpoints`.
+//! `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the clients with a
+//! handshake, and `response` sends whole bodies and streams.
 
 mod serve;
 mod connection;
-mod router;
+mod authenticator;
+mod routes;
+pub mod pages;
+mod mcp_endpoints;
 mod request;
 mod streamable;
 mod batch;
@@ -26,7 +30,11 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-pub use serve::serve;
+pub use authenticator::{Anonymous, Authentication, Authenticator, Unauthenticated};
+pub use mcp_endpoints::{McpEndpoints, NOT_FOUND};
+pub use response::body::Body;
+pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes};
+pub use serve::{Site, serve};
 
 /// How HTTP is served.
 #[derive(Clone, Debug)]
@@ -237,6 +245,11 @@ impl Bound {
     /// The address of the metrics, when they have their own.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(_, address)| *address)
+    }
+
+    /// Sizes and waits.
+    pub fn limits(&self) -> HttpLimits {
+        self.settings.limits
     }
 
     /// `http`, or `https` when connections are encrypted.

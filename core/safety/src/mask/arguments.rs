@@ -1,11 +1,8 @@
-//! What of a value may be shown.
-//!
-//! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
+//! Hides secrets in command lines.
 
-pub use capstan_model::secret::is_secret_name;
-pub use capstan_safety::mask::{mask_argument, mask_url};
+use capstan_model::secret::{MASK, is_secret_name, looks_like_token};
 
-use capstan_model::secret::{MASK, looks_like_token};
+use crate::mask::text::{mask_argument, mask_url};
 
 /// The words of a command line as they may be shown: the word after `--token` is hidden too.
 pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
@@ -20,7 +17,7 @@ pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<S
 }
 
 /// Any other text as it may be shown: addresses without passwords, and no bare tokens.
-pub(crate) fn mask_text(text: &str) -> String {
+pub fn mask_text(text: &str) -> String {
     let mask = |word: &str| match word {
         word if word.contains("://") => mask_url(word),
         word if looks_like_token(word) => MASK.to_owned(),
