@@ -12,8 +12,8 @@ use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::join_all;
 
-use crate::desks::folders;
 use crate::host::LocalHost;
+use crate::pending_approvals::folders;
 use crate::world::World;
 
 /// Variables that configurations may depend on without naming them.

@@ -7,6 +7,8 @@
 //! port.
 
 pub mod api;
+pub mod hub_settings;
+pub mod reload;
 mod error;
 mod setup;
 mod configs;

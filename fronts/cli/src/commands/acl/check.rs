@@ -1,5 +1,6 @@
 //! `capstan acl check`: may this caller of the gateway use that, and by which rule?
 
+use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
@@ -57,7 +58,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
     explained::tell_unknown_roles(&print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
     let caller = Door::Gateway.caller(Some(subject), args.role.clone());
-    let policy = context.host.policy(&setup)?;
+    let policy = policy(&setup.loaded.config)?;
     let check = Check { context, setup: &setup, policy, entry, caller };
     if args.all_tools {
         check.all_tools(&print).await?;
