@@ -81,8 +81,13 @@ impl Person {
 
     /// A person who is asked nothing.
     pub(crate) fn watching(print: &Printer, message: &str) -> Self {
+        Self::completing(print, Typed::Nothing, message)
+    }
+
+    /// A person who typed `--complete`, and has decided by that on this one question.
+    pub(crate) fn completing(print: &Printer, typed: Typed, message: &str) -> Self {
         let manner = Manner { elicit: Elicit::Decline, confirm: Confirm::Believed };
-        Self::new(print, manner, Typed::Nothing, message)
+        Self::new(print, manner, typed, message)
     }
 
     fn arguments(&self, schema: &Json) -> Answer {

@@ -87,7 +87,9 @@ impl Operation for CompletePrompt {
                 value: self.value.clone(),
                 known,
             };
-            Ok(local.hub.complete(&id.server, &typing, &operator()).await?)
+            front.status(&format!("asking `{}`", id.server));
+            let (hub, about) = (&local.hub, (&id.server, &typing));
+            Ok(hub.complete(&hub.session(), &operator(), about, &*Asker::new(front)).await?)
         })
     }
 }

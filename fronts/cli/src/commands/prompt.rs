@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Ap
     if let Some(typed) = &args.complete {
         let (argument, value) = suggest::split(typed);
         let typed = Typed::Completing(argument.clone(), args.words.clone());
-        let person = Person::new(&context.print, manner, typed, &message);
+        let person = Person::completing(&context.print, typed, &message);
         let complete = CompletePrompt { name, argument, value, wait };
         return Ok(suggest::show(context, &context.run(complete, person).await?));
     }
