@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use capstan_app::{AppError, ErrorKind, Selection, Setup};
+use capstan_app::{hub_settings, reload};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
@@ -28,16 +29,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
-use crate::desks;
 use crate::host::{LocalHost, approve};
-use crate::live::{self, Door, Live};
-use crate::policy;
+use crate::live::{self, Endpoint, Live};
+use crate::pending_approvals;
 use crate::telemetry::Telemetry;
 use crate::tending::Tending;
 use crate::world::World;
-
-/// How many questions of servers may be open, at least: there are many clients to answer them.
-const MIN_QUESTIONS: usize = 256;
 
 /// How long calls may take to end when we stop; what is left of ten seconds is for clients that are
 /// told that theirs did not, and for the servers.
@@ -96,14 +93,14 @@ pub(crate) async fn serve(
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
-    let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
+    let door = if bound.is_some() { reload::Face::Http } else { reload::Face::Stdio };
     let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
-    let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
+    let mut controlled = pending_approvals::open(world, Arc::new(Endpoint(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {
         warming.warm_up().await;
-        policy::tell_unmatched(&warming.hub()).await;
+        hub_settings::warn_unmatched(&warming.hub()).await;
     });
     let required = required(&gateway.hub(), &loaded.config, &mut stopping).await;
     let result = match required {
@@ -227,11 +224,6 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     }
 }
 
-/// Makes room for the questions of many.
-pub(crate) fn widen(hub: &mut HubBuilder) {
-    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
-}
-
 /// A hub for clients, whose calls are written down beside them.
 fn hub(
     world: &Arc<World>,
@@ -239,7 +231,7 @@ fn hub(
     approve: Approve,
 ) -> anyhow::Result<(HubBuilder, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
-    widen(&mut hub);
+    hub_settings::widen(&mut hub);
     hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
     let mut audit = None;
     if loaded.config.audit.enabled {

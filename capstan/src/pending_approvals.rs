@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_app::{AppError, ErrorKind, PendingApprovals, Seen};
-use capstan_control::{Control, ControlError, Gateway, Steered, find};
+use capstan_control::{Control, ControlEndpoint, ControlError, Gateway, find};
 use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
 use capstan_hub::ports::BoxFuture;
 use futures::FutureExt;
@@ -24,12 +24,12 @@ const LOOK: Duration = Duration::from_secs(1);
 type Marks = HashMap<Gateway, u64>;
 
 /// Opens our socket and answers shells there, until the task is ended.
-pub(crate) fn open(world: &World, steered: Arc<dyn Steered>) -> JoinSet<()> {
+pub(crate) fn open(world: &World, endpoint: Arc<dyn ControlEndpoint>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for folder in folders(world) {
         match Control::open(&folder) {
             Ok(control) => {
-                tasks.spawn(control.serve(steered));
+                tasks.spawn(control.serve(endpoint));
                 return tasks;
             }
             Err(error) => {

@@ -1,10 +1,10 @@
-//! Turns the configuration's rates into those that are counted.
+//! The rates of a configuration.
 
 use capstan_config::Config;
 use capstan_hub::{Rate, Rates};
 
-/// The rates of a configuration; those that were there before go on counting.
-pub(crate) fn of(config: &Config, before: Option<&Rates>) -> Rates {
+/// The rates of a configuration; counters of equal rates go on.
+pub(super) fn of(config: &Config, before: Option<&Rates>) -> Rates {
     let rate = |written: &capstan_config::Rate| Rate {
         limit: written.limit,
         every: written.every,

@@ -1,22 +1,19 @@
-//! Where approved definitions of tools are kept, and what the configuration says of them.
+//! The approved definitions of tools.
 
 use std::sync::Arc;
 
 use capstan_config::{Config, Server};
 use capstan_hub::approvals::digest_of;
-use capstan_hub::ports::{Changes, Clock};
+use capstan_hub::ports::{Changes, Clock, PinStore};
 use capstan_hub::{NewTools, PinRules, Pins};
 
-use crate::world::World;
-
 /// The approved definitions of the configured servers.
-pub(crate) fn of(
-    world: &World,
+pub(super) fn of(
+    store: Arc<dyn PinStore>,
     config: &Config,
     clock: &Arc<dyn Clock>,
     changes: &Arc<Changes>,
 ) -> Pins {
-    let store = world.database();
     let whole = config.servers.values();
     let whole = whole.filter_map(|entry| Some((&entry.name, entry.status.as_ref().ok()?)));
     let servers = whole.map(|(name, server)| (name.clone(), rules(server))).collect();

@@ -1,47 +1,50 @@
-//! A command that runs in the gateway: what it says goes to the shell as it comes, and what it asks
-//! comes back from there. A shell that goes away ends it.
+//! An operation that runs in the gateway: its events go to the shell as they come, and answers to its
+//! questions come back. A shell that disconnects ends it.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::{Json, Message, Reply, RequestId, compose};
+use futures::channel::oneshot;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::channel;
 use tokio::time::timeout;
 
 use crate::MAX_LINE;
-use crate::message::{ASK, SAID};
-use crate::server::{NotHere, Steered};
+use crate::message::{ASK, EVENT};
+use crate::server::{ControlEndpoint, NotHere};
 
-/// How long a shell may take to read what it is told: people read page by page.
+/// How long a shell may take to read a message: people read page by page.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
 
-/// What happens while a command runs.
+/// Events and questions that may wait for the shell.
+const MAX_WAITING: usize = 1024;
+
+/// A message of a running operation to the shell.
 #[derive(Debug)]
-pub enum ShellEvent {
-    /// It says something.
-    Said(Json),
-    /// It asks something, and waits for the answer. The sender is dropped when there is none.
-    Ask(Json, SyncSender<Json>),
+pub enum Outgoing {
+    /// An event.
+    Event(Json),
+    /// A question. The sender is dropped when there is no answer.
+    Ask(Json, oneshot::Sender<Json>),
 }
 
-/// The shell's end of what a command says and asks. A question gives back what answers it.
-pub type Hears<'a> = &'a (dyn Fn(ShellLine) -> Option<BoxFuture<'static, Json>> + Sync);
+/// The shell's handler of messages. A question returns its answer.
+pub type Hears<'a> = &'a (dyn Fn(Heard) -> Option<BoxFuture<'static, Json>> + Sync);
 
-/// What arrives at the shell.
+/// A message of a running operation, at the shell.
 #[derive(Debug)]
-pub enum ShellLine {
-    /// The command says something.
-    Said(Json),
-    /// The command asks something.
+pub enum Heard {
+    /// An event.
+    Event(Json),
+    /// A question.
     Ask(Json),
 }
 
-/// The gateway's end of one such conversation.
+/// The gateway's end of one conversation.
 pub(crate) struct Shell<'a> {
     pub(crate) reading: &'a mut BufReader<OwnedReadHalf>,
     pub(crate) writing: &'a mut OwnedWriteHalf,
@@ -50,49 +53,49 @@ pub(crate) struct Shell<'a> {
 // === impl Shell ===
 
 impl Shell<'_> {
-    /// Runs a command to its end, or until the shell is gone.
+    /// Runs an operation to its end, or until the shell disconnects.
     pub(crate) async fn run(
         &mut self,
-        steered: &dyn Steered,
-        order: Json,
+        endpoint: &dyn ControlEndpoint,
+        request: Json,
     ) -> io::Result<Result<Json, NotHere>> {
-        let (events, mut coming) = unbounded_channel();
-        let mut running = steered.run(order, events);
-        let mut asked: HashMap<RequestId, SyncSender<Json>> = HashMap::new();
+        let (events, mut coming) = channel(MAX_WAITING);
+        let mut running = endpoint.run(request, events);
+        let mut asked: HashMap<RequestId, oneshot::Sender<Json>> = HashMap::new();
         let (mut number, mut line) = (0, Vec::new());
         loop {
             tokio::select! {
                 biased;
                 Some(event) = coming.recv() => {
                     let line = match event {
-                        ShellEvent::Said(said) => compose::notification(SAID, Some(&said)),
-                        ShellEvent::Ask(prompt, answer) => {
+                        Outgoing::Event(event) => compose::notification(EVENT, Some(&event)),
+                        Outgoing::Ask(question, answer) => {
                             number += 1;
                             asked.insert(RequestId::Number(number), answer);
                             let id = u64::try_from(number).unwrap_or_default();
-                            compose::request(id, ASK, Some(&prompt))
+                            compose::request(id, ASK, Some(&question))
                         }
                     };
                     send(self.writing, line).await?;
                 }
                 done = &mut running => {
-                    // What was said last is still to be told.
+                    // Its last events go out before its result.
                     drop(running);
-                    while let Ok(ShellEvent::Said(said)) = coming.try_recv() {
-                        send(self.writing, compose::notification(SAID, Some(&said))).await?;
+                    while let Ok(Outgoing::Event(event)) = coming.try_recv() {
+                        send(self.writing, compose::notification(EVENT, Some(&event))).await?;
                     }
                     return Ok(done);
                 }
-                // What has come of a line stays, whatever happens in between.
+                // A partial line is kept when another branch wins.
                 read = read_more(self.reading, &mut line) => {
                     read?;
                     let line = std::mem::take(&mut line).into();
-                    if let Ok(Message::Reply { id: Some(id), reply: Reply::Result(typed) }) =
+                    if let Ok(Message::Reply { id: Some(id), reply: Reply::Result(answered) }) =
                         Message::parse(&line)
                         && let Some(answer) = asked.remove(&id)
                     {
-                        // Nobody need wait for it any more.
-                        drop(answer.send(typed));
+                        // The operation may have stopped waiting.
+                        drop(answer.send(answered));
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! What the configuration changes about single tools, made ready for the catalog.
+//! Overrides of single tools, for the catalog.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use capstan_config::{Config, ToolOverride};
 use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
 
 /// An empty catalog in which tools are shown and called as the configuration says.
-pub(crate) fn catalog(config: &Config, names: Names) -> Catalog {
+pub(super) fn catalog(config: &Config, names: Names) -> Catalog {
     let servers = config.servers.values();
     let servers = servers.filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
     let servers = servers.map(|(entry, server)| {

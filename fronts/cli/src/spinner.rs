@@ -19,7 +19,7 @@ const MAX_LATER: usize = 100;
 
 /// A spinner that may not have been shown yet. It vanishes when the last clone is dropped.
 #[derive(Clone)]
-pub(crate) struct Waiting(Arc<Inner>);
+pub(crate) struct Spinner(Arc<Inner>);
 
 struct Inner {
     /// Never held while something is asked, because the connection's thread takes it too.
@@ -33,12 +33,12 @@ type Tell = Box<dyn FnOnce() + Send>;
 
 /// What stands on the last line of the screen.
 struct Stage {
-    spinner: Spinner,
+    spinner: Bar,
     message: String,
     question: Question,
 }
 
-enum Spinner {
+enum Bar {
     /// Nobody would see it.
     Unwanted,
     /// It is too early for it.
@@ -53,28 +53,28 @@ enum Question {
     Open(Vec<Tell>),
 }
 
-// === impl Waiting ===
+// === impl Spinner ===
 
-impl Waiting {
+impl Spinner {
     /// Starts to wait for something.
     pub(crate) fn new(print: &Printer, message: &str) -> Self {
         let wanted = print.is_watched();
-        let waiting = Self::of(if wanted { Spinner::Early } else { Spinner::Unwanted }, message);
+        let spinner = Self::of(if wanted { Bar::Early } else { Bar::Unwanted }, message);
         if wanted {
-            let inner = Arc::downgrade(&waiting.0);
+            let inner = Arc::downgrade(&spinner.0);
             tokio::spawn(async move {
                 tokio::time::sleep(DELAY).await;
                 if let Some(inner) = inner.upgrade() {
                     let mut stage = inner.stage();
-                    stage.spinner = Spinner::Due(None);
+                    stage.spinner = Bar::Due(None);
                     stage.show();
                 }
             });
         }
-        waiting
+        spinner
     }
 
-    fn of(spinner: Spinner, message: &str) -> Self {
+    fn of(spinner: Bar, message: &str) -> Self {
         let stage = Stage { spinner, message: message.to_owned(), question: Question::None };
         Self(Arc::new(Inner { stage: Mutex::new(stage), asking: Mutex::new(()) }))
     }
@@ -83,7 +83,7 @@ impl Waiting {
     pub(crate) fn say(&self, message: &str) {
         let mut stage = self.0.stage();
         stage.message = clean(message).into_owned();
-        if let Spinner::Due(Some(bar)) = &stage.spinner {
+        if let Bar::Due(Some(bar)) = &stage.spinner {
             bar.set_message(stage.message.clone());
         }
     }
@@ -138,7 +138,7 @@ impl Drop for Inner {
 impl Stage {
     /// Shows the spinner if it is time for it and its place is free.
     fn show(&mut self) {
-        if let (Spinner::Due(bar @ None), Question::None) = (&mut self.spinner, &self.question) {
+        if let (Bar::Due(bar @ None), Question::None) = (&mut self.spinner, &self.question) {
             let spinner = ProgressBar::new_spinner().with_message(self.message.clone());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 spinner.set_style(style);
@@ -149,7 +149,7 @@ impl Stage {
     }
 
     fn hide(&mut self) {
-        if let Spinner::Due(bar) = &mut self.spinner
+        if let Bar::Due(bar) = &mut self.spinner
             && let Some(bar) = bar.take()
         {
             bar.finish_and_clear();
@@ -160,8 +160,8 @@ impl Stage {
         match (&mut self.question, &self.spinner) {
             (Question::Open(later), _) if later.len() < MAX_LATER => later.push(act),
             (Question::Open(_), _) => {}
-            (Question::None, Spinner::Due(Some(bar))) => bar.suspend(act),
-            (Question::None, Spinner::Due(None) | Spinner::Early | Spinner::Unwanted) => act(),
+            (Question::None, Bar::Due(Some(bar))) => bar.suspend(act),
+            (Question::None, Bar::Due(None) | Bar::Early | Bar::Unwanted) => act(),
         }
     }
 
@@ -189,21 +189,21 @@ mod tests {
 
     #[test]
     fn whatever_comes_while_a_question_is_open_neither_waits_nor_writes() {
-        let waiting = Waiting::of(Spinner::Due(None), "before");
+        let spinner = Spinner::of(Bar::Due(None), "before");
         let (tell, told) = channel();
-        let during = waiting.ask(|| {
+        let during = spinner.ask(|| {
             for number in 0..MAX_LATER + 5 {
                 let tell = tell.clone();
                 // This thread asks, so anything that waited for the answer would wait for ever.
-                waiting.tell(move || tell.send(number).unwrap());
+                spinner.tell(move || tell.send(number).unwrap());
             }
-            waiting.progress(1.0, Some(4.0), Some("half"));
+            spinner.progress(1.0, Some(4.0), Some("half"));
             told.try_iter().count()
         });
         assert_eq!(during, 0);
         assert_eq!(told.try_iter().collect::<Vec<_>>(), (0..MAX_LATER).collect::<Vec<_>>());
-        assert_eq!(waiting.0.stage().message, " 25 %  half");
-        waiting.tell(move || tell.send(7).unwrap());
+        assert_eq!(spinner.0.stage().message, " 25 %  half");
+        spinner.tell(move || tell.send(7).unwrap());
         assert_eq!(told.try_recv(), Ok(7));
     }
 }

@@ -1,53 +1,37 @@
-//! Turns the configuration's rules into the policy that decides, and tells of rules that match
-//! nothing.
+//! The policy of a configuration.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
 use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
-use capstan_hub::Hub;
-use capstan_hub::catalog::{Ask, Patience};
-use capstan_hub::ports::Listing;
-use capstan_model::{ItemId, ServerName};
+use capstan_model::ServerName;
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
 use capstan_policy::{
     Access, BadPattern, OrderedRule, Policy, PolicySource, Reach, Rule, RuleList, ServerPolicy,
 };
 
-/// How long servers may take to say what they have before nothing is told of rules that may mean it.
-const PATIENCE: Patience = Patience::UpTo(Duration::from_mins(1));
+use crate::{AppError, ErrorKind};
 
-/// Tells of rules that match nothing of what the servers offer: they are likely misspelt. Nothing is
-/// told of those that may mean a server that has not said what it has.
-pub(crate) async fn tell_unmatched(hub: &Arc<Hub>) {
-    let (mut items, mut unknown) = (Vec::new(), BTreeSet::new());
-    // Most rules speak of tools; what else there is is asked for only where that leaves some.
-    for listing in [Listing::Tools, Listing::Prompts, Listing::Resources, Listing::Templates] {
-        let gathered = hub.gather_from(listing, PATIENCE, &|_| Ask::Glance).await;
-        unknown.extend(gathered.failed.keys().chain(&gathered.pending).cloned());
-        for (server, list) in &gathered.lists {
-            let id = |name: &String| ItemId { server: server.clone(), item: name.clone() };
-            for item in list.iter().map(|item| id(&item.name)) {
-                items.extend(hub.policy().new_name(&item));
-                items.push(item);
-            }
-        }
-        if hub.policy().unmatched(&items, &unknown).is_empty() {
-            return;
-        }
-    }
-    for rule in hub.policy().unmatched(&items, &unknown) {
-        tracing::warn!(%rule, "a rule matches nothing that the servers offer");
+/// A pattern of a server cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("server `{server}`")]
+pub struct PolicyError {
+    server: ServerName,
+    #[source]
+    cause: BadPattern,
+}
+
+impl From<PolicyError> for AppError {
+    fn from(error: PolicyError) -> Self {
+        Self::caused(ErrorKind::Config, &error)
     }
 }
 
 /// The policy of a configuration.
 ///
 /// # Errors
-/// The first pattern of a server that cannot be read, with that server.
-pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
+/// The first pattern of a server that cannot be read.
+pub fn policy(config: &Config) -> Result<Policy, PolicyError> {
     let mut policy = PolicySource::default();
     policy.tools = rules(config, &config.tools.policy, "tools.policy");
     policy.permissions.global = rules(config, &config.permissions.rules, "permissions");
@@ -62,7 +46,8 @@ pub(crate) fn of(config: &Config) -> Result<Policy, (ServerName, BadPattern)> {
         let place = format!("servers.{name}.permissions");
         let own = rules(config, &server.permissions, &place);
         policy.permissions.servers.insert(name.clone(), own);
-        let server = of_server(entry, server).map_err(|error| (name.clone(), error))?;
+        let server = of_server(entry, server)
+            .map_err(|cause| PolicyError { server: name.clone(), cause })?;
         policy.servers.insert(name.clone(), server);
     }
     Ok(policy.compile())

@@ -19,7 +19,7 @@ pub(crate) fn read(words: &[OsString]) -> Option<Cli> {
     }
     let (tool, arguments) = (tool.clone(), arguments.to_vec());
     let call = CallArgs { tool, arguments, elicit: None, ask: AskArgs::default() };
-    Some(Cli { options: Options::default(), command: Command::Call(call), words })
+    Some(Cli { options: Options::default(), command: Command::Call(call) })
 }
 
 #[cfg(test)]
