@@ -5,12 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_http::{Client, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
-use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Operator,
+};
+use capstan_hub::{Answer, Message, Outgoing, System, SystemMessage, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
+use futures::future::ready;
 use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{debug, info};
@@ -169,6 +172,31 @@ impl OpenApiServer {
             }
         }
     }
+
+    /// Whether anything answers at its address; what the answer is does not matter.
+    async fn ping(&self) -> Result<(), CallError> {
+        let known = self.known().await?;
+        let path = known.base.address().path().to_owned();
+        let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
+        let wait = self.settings.startup_timeout;
+        let reason = match timeout(wait, known.client.send(request, 0)).await {
+            Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
+            Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
+                return Ok(());
+            }
+            Ok(Err(HttpError::Blocked(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::AddressBlocked { server, reason });
+            }
+            Ok(Err(HttpError::Elsewhere(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::LedElsewhere { server, reason });
+            }
+            Err(_) => format!("no answer within {wait:?}"),
+        };
+        let origin = known.base.address().origin();
+        Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+    }
 }
 
 impl Backend for OpenApiServer {
@@ -180,48 +208,34 @@ impl Backend for OpenApiServer {
         self.known.state(|known| known.offer.lacking.as_ref())
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.known().await?.offer.about)) }.boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        self.known.peek(|known| Arc::clone(&known.offer.about))
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        self.known.peek(|_| ())?;
+        Some(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.call(ticket).boxed()
-    }
-
-    /// Whether anybody answers at its address; what the answer is does not matter.
-    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        async {
-            let known = self.known().await?;
-            let path = known.base.address().path().to_owned();
-            let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
-            let wait = self.settings.startup_timeout;
-            let reason = match timeout(wait, known.client.send(request, 0)).await {
-                Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
-                Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
-                    return Ok(());
-                }
-                Ok(Err(HttpError::Blocked(reason))) => {
-                    let server = self.settings.name.clone();
-                    return Err(CallError::AddressBlocked { server, reason });
-                }
-                Ok(Err(HttpError::Elsewhere(reason))) => {
-                    let server = self.settings.name.clone();
-                    return Err(CallError::LedElsewhere { server, reason });
-                }
-                Err(_) => format!("no answer within {wait:?}"),
-            };
-            let origin = known.base.address().origin();
-            Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        async move {
+            self.known().await?;
+            Ok(self as Arc<dyn Connection>)
         }
         .boxed()
+    }
+
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        match system.message() {
+            SystemMessage::Ping => self.ping().boxed(),
+            SystemMessage::Level(_) | SystemMessage::Unsubscribe(_) => ready(Ok(())).boxed(),
+        }
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -230,7 +244,33 @@ impl Backend for OpenApiServer {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.known.close();
-        futures::future::ready(()).boxed()
+        ready(()).boxed()
+    }
+}
+
+impl Connection for OpenApiServer {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        _: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        match outgoing.message() {
+            Message::Call(ticket) => self.call(ticket).boxed(),
+            Message::Side(_) | Message::Task(_) => {
+                ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
+            }
+        }
     }
 }
 

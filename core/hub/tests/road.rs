@@ -14,6 +14,8 @@ mod faithful;
 mod laws;
 #[path = "road/counted.rs"]
 mod counted;
+#[path = "road/definition.rs"]
+mod definition;
 #[path = "road/replay.rs"]
 mod replay;
 

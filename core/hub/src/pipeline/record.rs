@@ -77,11 +77,6 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// There is nothing to write down after all.
-    pub(super) fn forget(&mut self) {
-        self.entry = None;
-    }
-
     pub(super) fn method(&self) -> Option<&'static str> {
         self.entry.as_ref().and_then(|entry| entry.method)
     }

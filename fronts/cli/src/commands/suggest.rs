@@ -9,9 +9,12 @@ use capstan_hub::catalog::{Reference, Typing};
 use capstan_model::{Caller, Front, ServerName};
 use capstan_text::arguments::slots::{self, Slot, SlotError};
 use capstan_text::clean::one_line;
+use capstan_text::form::Elicit;
 
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::operator::{Confirm, Manner, Person};
+use crate::waiting::Waiting;
 
 /// The value that is being typed: `NAME=BEGINNING`, or `NAME` for one that is still empty.
 pub(super) fn typing(
@@ -34,7 +37,13 @@ pub(super) async fn suggest(
     server: &ServerName,
     typing: &Typing,
 ) -> Result<Exit, AppError> {
-    let values = hub.complete(server, typing, &Caller::operator(Front::Cli)).await?;
+    let waiting = Waiting::new(&context.print, &format!("asking `{server}`"));
+    // Who types `--complete` has decided already, for this one question.
+    let manner = Manner { elicit: Elicit::Decline, confirm: Confirm::Believed };
+    let person = Person::new(context.print.clone(), manner, waiting);
+    let caller = Caller::operator(Front::Cli);
+    let values = hub.complete(&hub.session(), &caller, (server, typing), &person).await?;
+    drop(person);
     if context.print.wants_json() {
         context.print.json(&values);
         return Ok(Exit::Ok);

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::ports::Errand;
-use capstan_hub::{Asks, Attempt, Call, Hub};
+use capstan_hub::{Asks, Attempt, Call, Hub, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use tokio::sync::OwnedMutexGuard;
 
@@ -36,7 +35,7 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        (method, asks): (&'static str, Asks),
+        (method, asks): (&'static str, Asks<'_>),
     ) -> Result<(ServerName, String, ResourceWatch), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
@@ -62,15 +61,16 @@ impl Gateway {
         self: &Arc<Self>,
         (hub, attempt): (&Hub, &mut Attempt<'_>),
         client: &Client,
-        (call, asks): (Call, Asks),
+        (call, asks): (Call, Asks<'_>),
         id: &ItemId,
     ) -> Result<ResourceWatch, CallError> {
         // Before the turn: an approval may take long, and others need not wait for it.
-        let admitted = attempt.admit(&client.session, call, id, asks).await?;
+        let call = Call { target: Target::exact(Kind::Resource, id.clone()), ..call };
+        let admission = attempt.admit(&client.session, call, SideOp::Subscribe, asks).await?;
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
         // At the hub that has decided about it.
-        let done = hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
+        let done = hub.run_side(admission).await;
         drop(turn);
         done.map(|_| wanting)
     }
@@ -85,8 +85,7 @@ impl Gateway {
             let turn = gateway.watching.turn(&server).await;
             // A client may have subscribed while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
-                let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub().own_errand(&server, &errand).await;
+                let done = gateway.hub().unsubscribe(&server, &uri).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as MirroredValues,
 };
-use capstan_hub::{Ground, Hub, life};
+use capstan_hub::{Ground, TaskHandle, life};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
@@ -74,25 +74,29 @@ impl Gateway {
         events: &EventSender<Event>,
     ) -> Option<Followed> {
         let (hub, owner) = (self.hub(), Owner::of(client));
-        let mut wanted: BTreeMap<ServerName, BTreeMap<String, String>> = BTreeMap::new();
+        let mut wanted: BTreeMap<ServerName, BTreeMap<String, (String, Arc<TaskHandle>)>> =
+            BTreeMap::new();
         for id in ids.into_iter().take(MAX_SUBSCRIPTIONS) {
             if let Some(task) = self.tasks.find(&id, &owner) {
-                wanted.entry(task.server).or_default().insert(task.own, id);
+                wanted.entry(task.server).or_default().insert(task.own, (id, task.handle));
             }
         }
         let (teller, told) = channel();
         let overflow = Arc::new(Notify::new());
-        let begun = wanted.into_iter().map(|(server, ids)| {
+        let begun = wanted.into_iter().map(|(server, tasks)| {
+            let (ids, handles): (BTreeMap<String, String>, Vec<Arc<TaskHandle>>) =
+                tasks.into_iter().map(|(own, (id, handle))| ((own, id), handle)).unzip();
             let (acknowledged, accepted) = oneshot::channel();
             let subscriber = Subscriber {
-                server,
+                server: server.clone(),
                 capabilities: client.capabilities.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
                 told: teller.clone(),
                 limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
-            Following::begin(&hub, ids, subscriber, accepted)
+            let running = hub.follow(&client.caller, &handles, Arc::new(subscriber));
+            Following::begin(server, ids, running, accepted)
         });
         let begun = join_all(begun).await.into_iter().flatten();
         let servers: BTreeMap<ServerName, Following> = begun.collect();
@@ -180,13 +184,11 @@ impl Followed {
 impl Following {
     /// Asks a server; `None` when it will tell of none of these tasks.
     async fn begin(
-        hub: &Hub,
+        server: ServerName,
         mut ids: BTreeMap<String, String>,
-        subscriber: Subscriber,
+        mut running: BoxFuture<'static, Result<Json, CallError>>,
         accepted: oneshot::Receiver<Vec<String>>,
     ) -> Option<(ServerName, Self)> {
-        let server = subscriber.server.clone();
-        let mut running = hub.follow(&server, ids.keys().cloned().collect(), Arc::new(subscriber));
         let accepted = tokio::select! {
             biased;
             accepted = timeout(ACKNOWLEDGED, accepted) => accepted.ok()?.ok()?,

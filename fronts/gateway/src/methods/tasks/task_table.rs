@@ -5,11 +5,12 @@
 //! and its owner. To everybody else there is no such task.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_hub::TaskHandle;
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
@@ -37,21 +38,20 @@ const GRACE: Duration = Duration::from_mins(1);
 /// Random bytes of an id.
 const KEY: usize = 16;
 
-/// The tasks that servers have started for clients.
-#[derive(Default)]
-pub(crate) struct Tasks(Mutex<Kept>);
+/// The tasks that servers have started for clients, each with the handle `H` to operate on it.
+pub(crate) struct Tasks<H = TaskHandle>(Mutex<Kept<H>>);
 
-#[derive(Default)]
-struct Kept {
+struct Kept<H> {
     next: u64,
-    tasks: HashMap<String, Task>,
+    tasks: HashMap<String, Task<H>>,
     /// The ids towards clients, by what servers call them.
     ids: HashMap<(ServerName, String), String>,
 }
 
 /// A task of a server.
-#[derive(Clone, Debug)]
-pub(crate) struct Task {
+#[derive(Debug)]
+pub(crate) struct Task<H = TaskHandle> {
+    pub(crate) handle: Arc<H>,
     pub(crate) server: ServerName,
     /// The id that its server uses.
     pub(crate) own: String,
@@ -79,16 +79,36 @@ impl Owner {
     }
 }
 
+// === impl Task ===
+
+impl<H> Clone for Task<H> {
+    fn clone(&self) -> Self {
+        Self {
+            handle: Arc::clone(&self.handle),
+            server: self.server.clone(),
+            own: self.own.clone(),
+            owner: self.owner.clone(),
+            ..*self
+        }
+    }
+}
+
 // === impl Tasks ===
 
-impl Tasks {
+impl<H> Default for Tasks<H> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept { next: 0, tasks: HashMap::new(), ids: HashMap::new() }))
+    }
+}
+
+impl<H> Tasks<H> {
     /// Keeps a task as its server describes it; the description with the id towards the client.
     /// `None` when it has no id, or there is no randomness for another.
     pub(crate) fn adopt(
         &self,
         server: &ServerName,
         owner: Owner,
-        task: &Json,
+        (task, handle): (&Json, H),
         now: Duration,
     ) -> Option<Json> {
         let own = object::get_string(task, "taskId")?;
@@ -107,21 +127,21 @@ impl Tasks {
         if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
             kept.tasks.remove(&before);
         }
-        let server = server.clone();
-        kept.tasks.insert(id, Task { server, own, owner, number, expires, orphaned: false });
+        let (handle, server, orphaned) = (Arc::new(handle), server.clone(), false);
+        kept.tasks.insert(id, Task { handle, server, own, owner, number, expires, orphaned });
         drop(kept);
         Some(named)
     }
 
     /// The task of this id, if it is that owner's.
-    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task> {
+    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task<H>> {
         self.kept().tasks.get(id).filter(|task| task.owner == *owner).cloned()
     }
 
     /// All tasks of an owner, oldest first.
-    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task)> {
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task<H>)> {
         let kept = self.kept();
-        let mut tasks: Vec<(String, Task)> = kept
+        let mut tasks: Vec<(String, Task<H>)> = kept
             .tasks
             .iter()
             .filter(|(_, task)| task.owner == *owner)
@@ -187,14 +207,14 @@ impl Tasks {
         related().unwrap_or(said)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept<H>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Kept ===
 
-impl Kept {
+impl<H> Kept<H> {
     /// Makes room for one more task of this owner. No owner loses a task to an owner with more.
     fn make_room(&mut self, owner: &Owner) {
         let mut counts: HashMap<&Owner, usize> = HashMap::new();
@@ -224,7 +244,7 @@ impl Kept {
         }
     }
 
-    fn forget_all(&mut self, is_over: impl Fn(&Task) -> bool) {
+    fn forget_all(&mut self, is_over: impl Fn(&Task<H>) -> bool) {
         let over: Vec<String> =
             self.tasks.iter().filter(|(_, task)| is_over(task)).map(|(id, _)| id.clone()).collect();
         for id in over {
@@ -241,11 +261,11 @@ mod tests {
         Owner { subject: subject.to_owned(), client }
     }
 
-    fn adopt(tasks: &Tasks, owner: &Owner, own: &str, now: u64) -> String {
+    fn adopt(tasks: &Tasks<()>, owner: &Owner, own: &str, now: u64) -> String {
         let server = "files".parse().unwrap();
         let task = Json::parse(format!(r#"{{"taskId":"{own}","ttl":60000,"x":1.00}}"#)).unwrap();
         let now = Duration::from_secs(now);
-        let named = tasks.adopt(&server, owner.clone(), &task, now).unwrap();
+        let named = tasks.adopt(&server, owner.clone(), (&task, ()), now).unwrap();
         let id = object::get_string(&named, "taskId").unwrap();
         assert_eq!(named.to_string(), format!(r#"{{"taskId":"{id}","ttl":60000,"x":1.00}}"#));
         id
