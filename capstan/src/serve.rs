@@ -257,6 +257,11 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, A
     };
     http::bind(settings).await.map_err(|error| {
         let hint = match &error {
+            HttpError::Bind { address, cause }
+                if Some(*address) == metrics && cause.kind() == io::ErrorKind::AddrInUse =>
+            {
+                Some("`gateway.metrics_listen = \":0\"` picks a port that is free")
+            }
             HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
                 Some("listen on an address of this machine, such as 127.0.0.1")
             }

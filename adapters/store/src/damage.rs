@@ -2,7 +2,7 @@
 
 use sqlx::error::DatabaseError;
 
-/// `SQLITE_ERROR`: among others, a table is missing.
+/// `SQLITE_ERROR`: the statement does not fit the tables, for one because a table is missing.
 const ERROR: u32 = 1;
 
 /// `SQLITE_BUSY`: somebody else has the file to themselves.
@@ -23,12 +23,18 @@ pub(crate) fn is_busy(cause: &sqlx::Error) -> bool {
 pub(crate) fn is_damage(cause: &sqlx::Error) -> bool {
     match code(cause) {
         Some(CORRUPT | NOT_A_DATABASE) => true,
-        // A table of ours cannot be missing: it was there when the file was opened.
-        Some(ERROR) => cause
-            .as_database_error()
-            .is_some_and(|error| error.message().starts_with("no such table")),
+        // A table or column of ours cannot be missing: it was there when the file was opened.
+        Some(ERROR) => cause.as_database_error().is_some_and(|error| {
+            let is_missing = |what: &&str| error.message().starts_with(what);
+            ["no such table", "no such column"].iter().any(is_missing)
+        }),
         Some(_) | None => false,
     }
+}
+
+/// Whether a statement does not fit the tables of the file.
+pub(crate) fn is_refused_statement(cause: &sqlx::Error) -> bool {
+    code(cause) == Some(ERROR)
 }
 
 /// The lower byte of the code says what it is, the others say more about it.

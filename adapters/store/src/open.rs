@@ -268,6 +268,7 @@ impl OpenError {
     fn is_damage(&self) -> bool {
         match self {
             Self::Database(cause) | Self::Schema(SchemaError::Database(cause)) => is_damage(cause),
+            Self::Schema(SchemaError::Unfit(_)) => true,
             Self::Schema(SchemaError::Newer(_)) | Self::File(_) | Self::Locked { .. } => false,
         }
     }
@@ -308,7 +309,10 @@ impl Finding {
                 "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` approves all \
                  of them, and lets servers that you add later begin as usual"
             ),
-            ref servers => format!("; the tools of {} are refused{UNTIL}", servers.join(", ")),
+            ref servers => format!(
+                "; the tools of {} are refused{UNTIL}, except those of trusted servers",
+                servers.join(", ")
+            ),
         };
         tracing::error!(
             "{what}{}{then}; approvals that waited for their call are asked for again",

@@ -2,6 +2,8 @@
 
 use sqlx::SqlitePool;
 
+use crate::damage::is_refused_statement;
+
 /// The steps. One that was released is never changed: what comes later gets a step of its own.
 const STEPS: &[&str] = &[
     "CREATE TABLE approvals (\
@@ -48,6 +50,9 @@ pub(crate) enum SchemaError {
     /// It was made by a newer version of ours.
     #[error("it is of version {0}, and a newer Capstan made it")]
     Newer(i64),
+    /// Its tables are not those of the version that it says it has.
+    #[error("its tables do not fit its version: {0}")]
+    Unfit(#[source] sqlx::Error),
 }
 
 /// Whether nothing is to be done about a file. That is nearly always so, and nobody need be kept from
@@ -71,7 +76,14 @@ pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<i64, SchemaErr
     }
     for (version, step) in (1_i64..).zip(STEPS) {
         if version > known {
-            sqlx::query(*step).execute(&mut *transaction).await?;
+            sqlx::query(*step).execute(&mut *transaction).await.map_err(|cause| {
+                // A table or column is there already, or one that was made before is missing.
+                if is_refused_statement(&cause) {
+                    SchemaError::Unfit(cause)
+                } else {
+                    SchemaError::Database(cause)
+                }
+            })?;
             sqlx::query("INSERT INTO capstan_schema (version) VALUES ($1)")
                 .bind(version)
                 .execute(&mut *transaction)

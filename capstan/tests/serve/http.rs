@@ -2,7 +2,7 @@
 //! gateway's own crate.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use capstan_testkit::World;
@@ -65,7 +65,7 @@ fn a_server_that_is_required_must_be_there() {
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_to_do() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = format!("serve --http {}", taken.local_addr().unwrap());
     let auth = r#"{"mcpServers":{},"serverAuth":{"provider":"bearer"}}"#;
     for (words, code, piece) in [
@@ -150,6 +150,13 @@ fn the_metrics_can_have_an_address_of_their_own() {
     let world = with("[gateway]\nmetrics_listen = \"nowhere\"\n");
     let ended = world.capstan(["serve", "--http", ":0"]).run();
     assert!(ended.stderr.contains("`gateway.metrics_listen`"), "{}", ended.stderr);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = taken.local_addr().unwrap();
+    let world = with(&format!("[gateway]\nmetrics_listen = \"{busy}\"\n"));
+    let ended = world.capstan(["serve", "--http", ":0"]).run();
+    assert!(ended.stderr.contains("`gateway.metrics_listen = \":0\"`"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("--http"), "{}", ended.stderr);
 }
 
 /// Holes 13.
@@ -164,13 +171,19 @@ fn without_descriptors_idle_connections_make_room_and_the_log_stays_short() {
     let pid = Pid::from_raw(i32::try_from(gateway.child.id()).unwrap());
     let few = Rlimit { current: Some(FEW), maximum: Some(FEW) };
     prlimit(pid, Resource::Nofile, few).unwrap();
-    // These never send a byte, or no whole request.
+    // These never send a byte, or no whole head, or no whole body.
     let silent: Vec<TcpStream> = (0..SILENT)
         .map(|number| {
             let mut client = TcpStream::connect(&address).unwrap();
-            if number % 2 == 1 {
-                client.write_all(b"GET /health HT").unwrap();
-            }
+            let sent: &[u8] = match number % 3 {
+                0 => b"",
+                1 => b"GET /health HT",
+                _ => {
+                    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                      Accept: application/json, text/event-stream\r\nContent-Length: 12\r\n\r\n{}"
+                }
+            };
+            client.write_all(sent).unwrap();
             client
         })
         .collect();

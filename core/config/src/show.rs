@@ -4,6 +4,7 @@ use capstan_model::secret::MASK;
 use serde::Serialize;
 
 use crate::merge::Loaded;
+use crate::redact::names::{DOORS, has_chosen_names, is_known, is_plain_map};
 use crate::settings::server::Server;
 use crate::source::SourceFile;
 use crate::source::expand::join;
@@ -42,7 +43,7 @@ pub(crate) fn server(
 ) -> Vec<Shown> {
     let Some(table) = node.as_table() else { return Vec::new() };
     let mut shown = Vec::new();
-    leaves(table, key, file, &mut shown);
+    leaves(table, "", key, file, &mut shown);
     let Some(server) = server else { return shown };
     let defaults = [
         (["type", "transport"], text(server.kind.as_str())),
@@ -77,28 +78,38 @@ fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", items.join(", "))
 }
 
-fn leaves(table: &Table, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) {
+/// Adds the values of the table at `path`, which stands under the key `owner`.
+fn leaves(table: &Table, owner: &str, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) {
     for (name, entry) in &table.entries {
         let key = join(path, name);
         let origin = file.origin(&entry.key).to_string();
-        match (entry.node.as_table(), name.as_str()) {
-            // Whatever is given to a server by these two tables may open a door.
-            (Some(nested), "env" | "headers") => {
+        let is_door = DOORS.contains(&name.as_str());
+        match entry.node.as_table() {
+            // The value of a variable or a header may be a secret whatever its name.
+            Some(nested) if is_door => {
                 shown.extend(nested.entries.iter().map(|(name, entry)| Shown {
                     key: join(&key, entry.written.as_ref().unwrap_or(name)),
                     value: text(MASK),
                     origin: file.origin(&entry.key).to_string(),
                 }));
             }
-            (Some(nested), _) => leaves(nested, &key, file, shown),
-            (None, name) => shown.push(Shown { key, value: leaf(name, &entry.node), origin }),
+            Some(nested) if has_chosen_names(owner) => leaves(nested, "", &key, file, shown),
+            Some(nested) if is_known(name) => leaves(nested, name, &key, file, shown),
+            None if is_plain_map(owner) => {
+                shown.push(Shown { key, value: leaf(owner, &entry.node), origin });
+            }
+            // A key that is misspelt, or a value of the wrong type, may be a secret.
+            Some(_) => shown.push(Shown { key, value: text(MASK), origin }),
+            None if is_door => shown.push(Shown { key, value: text(MASK), origin }),
+            None => shown.push(Shown { key, value: leaf(name, &entry.node), origin }),
         }
     }
 }
 
 /// The value of a key as it may be shown.
 pub(crate) fn leaf(name: &str, node: &Node) -> String {
-    if is_secret_name(name) { text(MASK) } else { value_of(name, node) }
+    let is_shown = is_known(name) && !is_secret_name(name) || node.as_bool().is_some();
+    if is_shown { value_of(name, node) } else { text(MASK) }
 }
 
 fn value_of(name: &str, node: &Node) -> String {

@@ -7,7 +7,7 @@ use capstan_model::Kind;
 
 use crate::clean::{one_line, wrap};
 use crate::form::{Closed, Prompter};
-use crate::panel::{self, Room, Seen};
+use crate::panel::{self, After, Room, Seen};
 
 /// Longest name that is shown.
 const MAX_NAME: usize = 120;
@@ -77,7 +77,7 @@ pub fn run_it(
     let more = choices.len();
     choices.extend(shown.unmasked.as_ref().map(|_| "show the masked values"));
     let below = choices.len().min(MAX_CHOICES) + 2;
-    let mut seen = present(prompter, shown, below);
+    let mut seen = present(prompter, shown, below, After::Question);
     loop {
         match seen {
             Ok(Seen::Enough) => {}
@@ -89,7 +89,7 @@ pub fn run_it(
             return Some(chosen);
         };
         let (columns, _) = prompter.size();
-        let room = Room { above: 0, below };
+        let room = Room { above: 0, below, after: After::Question };
         seen = panel::show(prompter, &panel::lines(&unmasked.text, columns), room);
     }
 }
@@ -99,11 +99,12 @@ pub fn present(
     prompter: &mut dyn Prompter,
     shown: &Shown<'_>,
     below: usize,
+    after: After,
 ) -> Result<Seen, Closed> {
     let (columns, _) = prompter.size();
     let head = head(shown, columns);
     prompter.say(&head.join("\n"));
-    let room = Room { above: head.len(), below };
+    let room = Room { above: head.len(), below, after };
     panel::show(prompter, &panel::lines(&shown.arguments.text, columns), room)
 }
 

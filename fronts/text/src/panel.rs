@@ -20,8 +20,11 @@ const MIN_PAGE: usize = 4;
 /// Lines that are said at once, so that a shell elsewhere is not asked for each.
 const AT_ONCE: usize = 200;
 
-/// What can be done between two pages.
-const CHOICES: [&str; 4] = ["more", "the rest at once", "skip to the question", "no"];
+/// The choices between two pages before a question.
+const BEFORE_QUESTION: &[&str] = &["more", "the rest at once", "skip to the question", "no"];
+
+/// The choices between two pages of a text that is only shown.
+const ONLY_SHOWN: &[&str] = &["more", "the rest at once", "stop"];
 
 /// How much of a text a person has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +40,19 @@ pub enum Seen {
 pub struct Room {
     /// Those that were just said.
     pub above: usize,
-    /// Those of the question that follows.
+    /// Those that follow.
     pub below: usize,
+    /// What follows.
+    pub after: After,
+}
+
+/// What follows a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// A question about it, which can be answered with no at once.
+    Question,
+    /// Nothing that is asked.
+    Nothing,
 }
 
 /// The lines of a text behind the gutter, cleaned and no wider than `columns`. Blanks stay.
@@ -72,6 +86,10 @@ pub fn show(prompter: &mut dyn Prompter, lines: &[String], room: Room) -> Result
         say(prompter, lines);
         return Ok(Seen::Enough);
     }
+    let choices = match room.after {
+        After::Question => BEFORE_QUESTION,
+        After::Nothing => ONLY_SHOWN,
+    };
     let (mut from, mut above) = (0, room.above);
     loop {
         let page = rows.saturating_sub(BETWEEN_PAGES + above).max(MIN_PAGE);
@@ -82,7 +100,7 @@ pub fn show(prompter: &mut dyn Prompter, lines: &[String], room: Room) -> Result
             return Ok(Seen::Enough);
         }
         let question = format!("lines {} to {} of {}", from + 1, shown.len(), lines.len());
-        match prompter.select(&question, &CHOICES, 0)? {
+        match prompter.select(&question, choices, 0)? {
             0 => from = shown.len(),
             1 => {
                 rest.chunks(AT_ONCE).for_each(|lines| say(prompter, lines));
@@ -113,6 +131,7 @@ mod tests {
     /// A person at a terminal of 20 lines who chooses these places.
     struct Person {
         choices: Vec<usize>,
+        offered: Vec<String>,
         seen: Vec<String>,
     }
 
@@ -137,8 +156,14 @@ mod tests {
             Err(Closed)
         }
 
-        fn select(&mut self, question: &str, _: &[&str], start: usize) -> Result<usize, Closed> {
+        fn select(
+            &mut self,
+            question: &str,
+            choices: &[&str],
+            start: usize,
+        ) -> Result<usize, Closed> {
             assert_eq!(start, 0);
+            self.offered = choices.iter().map(|&choice| choice.to_owned()).collect();
             self.seen.push(format!("? {question}"));
             if self.choices.is_empty() { Err(Closed) } else { Ok(self.choices.remove(0)) }
         }
@@ -149,9 +174,29 @@ mod tests {
     }
 
     fn watch(count: usize, choices: &[usize]) -> (Result<Seen, Closed>, Vec<String>) {
-        let mut person = Person { choices: choices.to_vec(), seen: Vec::new() };
+        let (seen, person) = watch_before(After::Question, count, choices);
+        (seen, person.seen)
+    }
+
+    fn watch_before(
+        after: After,
+        count: usize,
+        choices: &[usize],
+    ) -> (Result<Seen, Closed>, Person) {
+        let choices = choices.to_vec();
+        let mut person = Person { choices, seen: Vec::new(), offered: Vec::new() };
         let all: Vec<String> = (1..=count).map(|n| format!("│ {n}")).collect();
-        (show(&mut person, &all, Room { above: 2, below: 8 }), person.seen)
+        (show(&mut person, &all, Room { above: 2, below: 8, after }), person)
+    }
+
+    #[test]
+    fn a_text_that_is_only_shown_offers_no_answer() {
+        let (seen, person) = watch_before(After::Nothing, 30, &[2]);
+        assert_eq!(seen, Ok(Seen::Enough));
+        assert_eq!(person.offered, ["more", "the rest at once", "stop"]);
+        assert_eq!(person.seen.last().unwrap(), "the last 20 of 30 lines were not shown");
+        let (_, person) = watch_before(After::Question, 30, &[2]);
+        assert_eq!(person.offered, ["more", "the rest at once", "skip to the question", "no"]);
     }
 
     #[test]

@@ -148,6 +148,30 @@ async fn a_database_that_has_nothing_in_it_is_kept_aside() {
 }
 
 #[tokio::test]
+async fn a_database_whose_tables_do_not_fit_its_version_is_kept_aside() {
+    for harm in [
+        "DELETE FROM capstan_schema",
+        "DELETE FROM capstan_schema WHERE version > 3",
+        "DROP TABLE capstan_schema",
+        "DROP TABLE pinned_servers",
+        "ALTER TABLE pinned_servers DROP COLUMN lost",
+    ] {
+        let (_folder, path) = filled().await;
+        let file = format!("sqlite://{}", path.display());
+        let pool = sqlx::SqlitePool::connect(&file).await.unwrap();
+        sqlx::query(harm).execute(&pool).await.unwrap();
+        pool.close().await;
+        let (store, s) = (Database::at(&path), owner("s", "1"));
+        assert_eq!(lost(&store).await, ["s", "t"], "{harm}");
+        assert_eq!(store.check().await.unwrap().len(), 1, "{harm}");
+        let new = newcomer(&s, "y", &["a"]);
+        store.approve(&s, &new.pins().collect::<Vec<_>>()).await.unwrap();
+        store.note(&s, "y", 1).await.unwrap();
+        assert_eq!(lost(&Database::at(&path)).await, ["t"], "{harm}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_is_missing_is_lost_and_the_others_stay() {
     let (_folder, path) = filled().await;
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();

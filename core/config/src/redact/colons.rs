@@ -3,8 +3,8 @@
 
 use capstan_safety::mask::mask_arguments;
 
-use super::lines::{Open, end_of_string, is_telling};
-use super::{holds_tokens, is_member};
+use super::lines::{Open, end_of_string, is_telling, is_word};
+use super::names::{is_known, is_login};
 
 /// A text of keys with colons behind them, read so far.
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing about the place")]
@@ -21,6 +21,8 @@ pub(super) struct Colons<'a> {
     hot: bool,
     /// Whether the keys in the table of the last key are tokens.
     has_tokens: bool,
+    /// Whether no program knows the last key.
+    is_unknown: bool,
     /// Whether a value is due.
     due: bool,
     /// Deeper lines than this one are secret; with the column of its key.
@@ -57,7 +59,11 @@ impl<'a> Colons<'a> {
         if body.is_empty() {
             return;
         }
+        // YAML allows no tab here, so that nothing tells how deep such a line is meant to be.
         let indent = line.len() - body.len();
+        let is_tabbed =
+            self.open.is_empty() && line.get(..indent).is_some_and(|blank| blank.contains('\t'));
+        let indent = if is_tabbed { usize::MAX } else { indent };
         let is_item = body.starts_with("- ");
         let inside = |&key: &usize| indent > key || (indent == key && is_item);
         self.block = self.block.filter(inside);
@@ -72,7 +78,7 @@ impl<'a> Colons<'a> {
         while let Some(item) = body.strip_prefix("- ") {
             body = item.trim_start();
         }
-        self.column = line.len() - body.len();
+        self.column = if is_tabbed { usize::MAX } else { line.len() - body.len() };
         self.rest = body;
         if !is_item && self.open.is_empty() {
             self.before = None;
@@ -97,7 +103,8 @@ impl<'a> Colons<'a> {
         match c {
             '"' | '\'' => self.string(c),
             '{' | '[' if !self.remark => {
-                let (is_door, has_tokens) = (self.hot, self.has_tokens);
+                let is_door = self.hot || (c == '[' && self.due && self.is_unknown);
+                let has_tokens = self.has_tokens;
                 self.open.push(Open { is_list: c == '[', is_door, has_tokens });
                 self.has_tokens = false;
                 (self.hot, self.due, self.before) = (false, false, None);
@@ -110,6 +117,8 @@ impl<'a> Colons<'a> {
             }
             ',' | ':' | '=' => {
                 self.due = c != ',';
+                // Keys with this sign behind them are told by `Lines`.
+                self.is_unknown &= c != '=';
                 self.skip(1);
             }
             '#' if !self.due => {
@@ -167,7 +176,7 @@ impl<'a> Colons<'a> {
             is_telling(name) || value.is_empty() || value.starts_with(char::is_whitespace)
         });
         // A colon that is missing behind the name of such a map must not show its keys.
-        let is_bare = behind.trim().is_empty() && holds_tokens(name.trim());
+        let is_bare = behind.trim().is_empty() && is_login(name.trim());
         if (parts || is_bare) && !(self.due && self.hot) {
             return self.key(name);
         }
@@ -191,24 +200,25 @@ impl<'a> Colons<'a> {
     fn key(&mut self, name: &str) {
         let inside = self.tokens.is_some_and(|key| key < self.column)
             || self.open.iter().any(|open| open.has_tokens);
-        if inside && !is_member(name.trim()) {
+        if inside && !is_word(name.trim()) {
             self.hide(name.len());
         } else {
             self.skip(name.len());
         }
-        (self.hot, self.due) = (is_telling(name.trim()), true);
-        self.has_tokens = holds_tokens(name.trim());
+        let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']).trim_end();
+        let is_map = value.is_empty() || value.starts_with(['{', '[', '&', '!']);
+        self.is_unknown = !is_known(name.trim());
+        self.hot = is_telling(name.trim()) || (self.is_unknown && !is_map);
+        self.due = true;
+        self.has_tokens = is_login(name.trim());
         if self.has_tokens && self.open.is_empty() && self.tokens.is_none() {
             self.tokens = Some(self.column);
         }
-        let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']);
         if self.open.is_empty() && value.starts_with(['|', '>']) {
             self.scalar = Some(self.column);
         }
         if self.hot && self.block.is_none() {
             self.block = Some(self.column);
-            let value = self.rest.trim_start_matches(['"', '\'', ':', ' ']).trim_end();
-            let is_map = value.is_empty() || value.starts_with(['{', '[', '&', '!']);
             self.is_text = !is_map;
         }
     }
@@ -216,7 +226,9 @@ impl<'a> Colons<'a> {
     fn value(&mut self, content: &'a str) {
         let words = self.before.into_iter().chain([content]);
         let masked = mask_arguments(words).pop().is_some_and(|shown| shown != content);
-        let is_secret = self.hot || self.block.is_some_and(|key| key < self.column);
+        let is_secret = self.hot
+            || (self.due && self.is_unknown)
+            || self.block.is_some_and(|key| key < self.column);
         if (masked && self.due_or_list()) || is_secret || self.open.iter().any(|open| open.is_door)
         {
             self.hide(content.len());

@@ -7,7 +7,7 @@ use capstan_model::secret::is_secret_name;
 use capstan_safety::mask::mask_arguments;
 
 use super::colons::Colons;
-use super::{DOORS, holds_tokens, is_member};
+use super::names::{DOORS, is_known, is_login, is_member};
 
 /// Marks the bytes of a text that belong to a secret.
 pub(super) fn find(text: &str) -> Vec<bool> {
@@ -57,7 +57,7 @@ impl<'a> Lines<'a> {
             Some('[') if self.open.is_empty() && self.key.is_empty() => self.header(),
             Some(bracket @ ('[' | '{')) => {
                 let is_door = self.key.iter().any(|word| DOORS.contains(word));
-                let has_tokens = self.key.iter().any(|word| holds_tokens(word));
+                let has_tokens = self.key.iter().any(|word| is_login(word));
                 self.open.push(Open { is_list: bracket == '[', is_door, has_tokens });
                 self.before = None;
                 if bracket == '{' {
@@ -121,21 +121,21 @@ impl<'a> Lines<'a> {
         self.tokens = false;
         for word in line.split_inclusive(part) {
             let name = word.trim_end_matches(part);
-            if self.tokens && !is_member(name) {
+            if self.tokens && !is_word(name) {
                 self.hide(name.len());
                 self.show(word.len() - name.len());
             } else {
                 self.show(word.len());
             }
-            self.tokens |= holds_tokens(name);
+            self.tokens |= is_login(name);
         }
     }
 
     /// A part of a key, which may be a token.
     fn key_part(&mut self, name: &'a str) {
-        let inside = self.in_tokens() || self.words.iter().any(|word| holds_tokens(word));
+        let inside = self.in_tokens() || self.words.iter().any(|word| is_login(word));
         self.words.push(name);
-        if inside && !is_member(name) {
+        if inside && !is_word(name) {
             self.hide(name.len());
         } else {
             self.show(name.len());
@@ -178,7 +178,9 @@ impl<'a> Lines<'a> {
         let masked = mask_arguments(words).pop().is_some_and(|shown| shown != content);
         let is_door = self.header || self.open.iter().any(|open| open.is_door);
         let telling = |word: &&str| DOORS.contains(word) || is_secret_name(word);
-        if masked || is_door || self.in_tokens() || self.key.iter().any(telling) {
+        let is_unknown = self.key.last().is_some_and(|name| !is_known(name));
+        let is_named = self.key.iter().any(telling);
+        if masked || is_door || is_unknown || is_named || self.in_tokens() {
             self.hide(content.len());
         } else {
             self.show(content.len());
@@ -215,6 +217,11 @@ impl<'a> Lines<'a> {
     fn skip(&mut self, length: usize) {
         self.rest = self.rest.get(length..).unwrap_or_default();
     }
+}
+
+/// Whether a key is a word of some program's schema, and not a token.
+pub(super) fn is_word(name: &str) -> bool {
+    is_member(name) || is_known(name) || DOORS.contains(&name)
 }
 
 /// Whether a key of this name holds secrets; one in escapes may be any.

@@ -1,100 +1,28 @@
 //! Hides the secrets of a configuration file of which lines, keys or values are shown.
 //!
 //! `tree` finds them by their position in a file that can be parsed: which values are secrets, and
-//! which keys. `lines` and `colons` guess them in a text that cannot be parsed, and in comments.
+//! which keys. `lines` and `colons` guess them in a text that cannot be parsed, and in the comments of a
+//! file that a person approves. In an excerpt, `comments` hides every comment as a whole. `names` lists
+//! the keys whose values may be shown.
 //!
 //! **Invariant:** a hidden byte becomes a `*`, so that positions in the text stay valid.
 
 mod colons;
+mod comments;
 mod lines;
+pub(crate) mod names;
 mod tree;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use capstan_model::secret::{MASK, is_secret_name};
+use capstan_model::secret::MASK;
 
 use crate::source::problem::Problem;
 use crate::source::syntax::Syntax;
 
-/// Tables of which every value may be a secret.
-const DOORS: [&str; 6] =
-    ["env", "envs", "environment", "headers", "http_headers", "env_http_headers"];
-
 /// Shortest secret that is hidden wherever it occurs, and not only in its own position.
 const MIN_REPEATED: usize = 6;
-
-/// Names in tables about logins whose values are no secrets, in lower case and without separators.
-const MEMBERS: &[&str] = &[
-    "accesstokenttlseconds",
-    "audience",
-    "audiences",
-    "auth",
-    "authorizationcodettlseconds",
-    "authorizationurl",
-    "authproviders",
-    "authprovidertype",
-    "bearer",
-    "callbackport",
-    "clientid",
-    "default",
-    "description",
-    "enabled",
-    "enterprisemanaged",
-    "envkeys",
-    "expires",
-    "expiresat",
-    "forwarded",
-    "groupsheader",
-    "header",
-    "headers",
-    "id",
-    "injectedroles",
-    "issuer",
-    "issuerurl",
-    "metadataurl",
-    "name",
-    "nobrowser",
-    "oauth",
-    "oauthas",
-    "oauthresource",
-    "password",
-    "prefix",
-    "provider",
-    "providers",
-    "redirect",
-    "redirecturi",
-    "redirecturiallowlist",
-    "refreshtokenttlseconds",
-    "registrationurl",
-    "required",
-    "resource",
-    "roles",
-    "scheme",
-    "scope",
-    "scopes",
-    "scopessupported",
-    "secret",
-    "sensitive",
-    "source",
-    "subject",
-    "targetaudience",
-    "targetserviceaccount",
-    "title",
-    "token",
-    "tokenparamname",
-    "tokens",
-    "tokenurl",
-    "trustedgroupsheader",
-    "trustedsourcecidrs",
-    "trusteduserheader",
-    "type",
-    "value",
-];
-
-/// Names among [`MEMBERS`] whose values are secrets all the same, or may be.
-const SECRET_MEMBERS: &[&str] =
-    &["auth", "bearer", "default", "headers", "password", "secret", "token", "tokens", "value"];
 
 /// Which values of environment variables and headers are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,14 +58,23 @@ impl Secrets {
         let mut secrets = if let Ok(document) = Syntax::of(path, text).parse(text) {
             let found = tree::find(&document.table, text, hide);
             let mut hidden = guessed;
-            found.known.iter().for_each(|span| bytes_at(&mut hidden, span).fill(false));
+            let mut content = vec![false; text.len()];
+            for span in &found.known {
+                bytes_at(&mut hidden, span).fill(false);
+                bytes_at(&mut content, span).fill(true);
+            }
             found.secret.iter().for_each(|span| bytes_at(&mut hidden, span).fill(true));
+            if hide == Hide::EveryValue {
+                hide_comments(text, Some(&content), &mut hidden);
+            }
             Self { hidden, words: found.words, keys: found.keys }
         } else {
             // Nothing of such a file is started.
             is_read = false;
             let words = runs(text, &guessed);
-            Self { keys: words.clone(), words, hidden: guessed }
+            let mut hidden = guessed;
+            hide_comments(text, None, &mut hidden);
+            Self { keys: words.clone(), words, hidden }
         };
         secrets.keys.sort_by_key(|word| std::cmp::Reverse(word.len()));
         secrets.keys.retain(|word| !word.is_empty());
@@ -250,26 +187,10 @@ pub fn scrub<'p>(path: &str, text: &str, problems: impl IntoIterator<Item = &'p 
     }
 }
 
-/// Whether the keys of a table of this name are secrets: a map from tokens to callers.
-fn holds_tokens(name: &str) -> bool {
-    let bare = bare(name);
-    let ends = ["token", "tokens", "bearer", "keys"].iter().any(|end| bare.ends_with(end));
-    ends && bare != "envkeys" && is_secret_name(name)
-}
-
-/// Whether a name is a word of some program's schema, and not a token.
-fn is_member(name: &str) -> bool {
-    MEMBERS.contains(&bare(name).as_str())
-}
-
-/// Whether the value under such a name is known to be no secret.
-fn is_plain_member(name: &str) -> bool {
-    is_member(name) && !SECRET_MEMBERS.contains(&bare(name).as_str())
-}
-
-/// A name in lower case, without what separates its words.
-fn bare(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+fn hide_comments(text: &str, content: Option<&[bool]>, hidden: &mut [bool]) {
+    for comment in comments::find(text, content) {
+        bytes_at(hidden, &comment).fill(true);
+    }
 }
 
 fn bytes_at<'a>(hidden: &'a mut [bool], span: &Range<usize>) -> &'a mut [bool] {

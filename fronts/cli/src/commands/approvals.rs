@@ -8,7 +8,7 @@ use capstan_hub::approvals::{Answer, Answered, Extent, Masks, OpenQuestion, Span
 use capstan_text::clean::one_line;
 use capstan_text::confirm;
 use capstan_text::form::{Prompter, Terminal};
-use capstan_text::panel;
+use capstan_text::panel::{self, After};
 use capstan_text::screen::{has_person, stdout_is_terminal, width};
 use capstan_text::table::table;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     if can_page(context) {
         let paged = tokio::task::spawn_blocking(move || {
             // Whoever closes it has seen enough.
-            drop(confirm::present(&mut Terminal, &shown(&question), 2));
+            drop(confirm::present(&mut Terminal, &shown(&question), 2, After::Nothing));
         });
         drop(paged.await);
     } else {

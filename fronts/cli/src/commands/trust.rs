@@ -5,7 +5,7 @@
 use capstan_app::{AppError, Approval, ConfigFile};
 use capstan_config::{Hide, Scope, redact_file};
 use capstan_text::form::{Closed, Prompter as _, Terminal};
-use capstan_text::panel::{self, Room, Seen};
+use capstan_text::panel::{self, After, Room, Seen};
 use capstan_text::screen::stdin_is_terminal;
 use similar::{ChangeTag, TextDiff};
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 const CONTEXT: usize = 3;
 
 /// Lines of ours around a file.
-const ROOM: Room = Room { above: 1, below: 3 };
+const ROOM: Room = Room { above: 1, below: 3, after: After::Question };
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError> {
     let mut files = context.host.files(&context.selection)?;

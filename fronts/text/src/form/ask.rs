@@ -11,10 +11,10 @@ use super::prompt::{Closed, Prompter};
 use super::rule::{Choice, Kind};
 use super::{Answer, shown};
 use crate::clean::wrap;
-use crate::panel::{self, Room, Seen};
+use crate::panel::{self, After, Room, Seen};
 
 /// Lines of ours around a server's message.
-const ROOM: Room = Room { above: 1, below: 6 };
+const ROOM: Room = Room { above: 1, below: 6, after: After::Question };
 
 /// Columns beside a server's message.
 const MARGIN: usize = 4;

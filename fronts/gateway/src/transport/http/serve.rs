@@ -45,8 +45,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often the log warns that connections cannot be accepted.
 const WARN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a connection may say nothing before its first request when descriptors run out.
-const FIRST_BYTE_GRACE: Duration = Duration::from_secs(1);
+/// How long a connection may send nothing of an awaited request when descriptors run out.
+const SILENCE_GRACE: Duration = Duration::from_secs(1);
 
 /// Connections to the address of the metrics at the same time; more wait to be accepted.
 const METRICS_CONNECTIONS: usize = 16;
@@ -86,7 +86,7 @@ struct Accepted {
 /// A command to all connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionCommand {
-    /// Close if no request is under way: there are no more descriptors for others.
+    /// Close if no request is worked on: there are no more descriptors for others.
     MakeRoom,
     /// Close once the request under way is answered.
     Stop,
@@ -287,7 +287,7 @@ impl Accepted {
                 result = connection.as_mut() => break result,
                 _ = commands.changed() => {
                     let command = *commands.borrow_and_update();
-                    if command == ConnectionCommand::MakeRoom && state.is_silent_for(FIRST_BYTE_GRACE) {
+                    if command == ConnectionCommand::MakeRoom && state.is_silent_for(SILENCE_GRACE) {
                         return;
                     }
                     if command == ConnectionCommand::Stop || state.is_resting() {
@@ -303,14 +303,14 @@ impl Accepted {
     }
 }
 
-/// Waits until descriptors run out while the connection has said nothing for too long.
+/// Waits until descriptors run out while the connection has sent nothing for too long.
 async fn wait_for_eviction(
     state: &ConnectionState,
     mut commands: watch::Receiver<ConnectionCommand>,
 ) {
     while commands.changed().await.is_ok() {
         if *commands.borrow_and_update() == ConnectionCommand::MakeRoom
-            && state.is_silent_for(FIRST_BYTE_GRACE)
+            && state.is_silent_for(SILENCE_GRACE)
         {
             return;
         }

@@ -24,7 +24,9 @@ pub(crate) struct ConnectionState {
     probe: AtomicBool,
     /// When the last answer was sent, in milliseconds since the connection began.
     rested: AtomicU64,
-    /// When bytes last came before the first request, in milliseconds since the connection began.
+    /// Whether a request has begun to come and is not complete.
+    receiving: AtomicBool,
+    /// When bytes of an incomplete request last came, in milliseconds since the connection began.
     heard: AtomicU64,
 }
 
@@ -42,6 +44,7 @@ impl ConnectionState {
             streaming: AtomicBool::new(false),
             probe: AtomicBool::new(false),
             rested: AtomicU64::new(0),
+            receiving: AtomicBool::new(false),
             heard: AtomicU64::new(0),
         }
     }
@@ -55,16 +58,19 @@ impl ConnectionState {
         !self.is_busy() && self.requests() > 0
     }
 
-    /// Whether the connection has had no request, and no byte of one for `time`.
+    /// Whether the first request, or the rest of an incomplete one, is awaited and no byte of it came
+    /// for `time`.
     pub(crate) fn is_silent_for(&self, time: Duration) -> bool {
         let heard = self.began + Duration::from_millis(self.heard.load(Ordering::Relaxed));
-        self.requests() == 0 && heard.elapsed() >= time
+        let is_awaited = self.requests() == 0 || self.receiving.load(Ordering::Relaxed);
+        is_awaited && heard.elapsed() >= time
     }
 
-    /// Notes that bytes came.
-    pub(crate) fn note_bytes(&self) {
-        // Later on, the end of the last request counts.
-        if self.requests() == 0 {
+    /// Notes that bytes came, and whether they end a request.
+    pub(crate) fn note_bytes(&self, is_complete: bool) {
+        self.receiving.store(!is_complete, Ordering::Relaxed);
+        // The clock is not read for a request that comes at once.
+        if !is_complete {
             self.heard.store(self.age(), Ordering::Relaxed);
         }
     }
@@ -132,5 +138,33 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.0.rested.store(self.0.age(), Ordering::Relaxed);
         self.0.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_silent_while_the_rest_of_a_request_does_not_come() {
+        let state = Arc::new(ConnectionState::new());
+        assert!(!state.is_silent_for(SECOND));
+        tokio::time::advance(SECOND).await;
+        assert!(state.is_silent_for(SECOND), "nothing came");
+        state.note_bytes(false);
+        let busy = Busy::new(&state);
+        assert!(!state.is_silent_for(SECOND), "part of a body has just come");
+        tokio::time::advance(SECOND).await;
+        assert!(state.is_silent_for(SECOND), "the rest of the body does not come");
+        state.note_bytes(true);
+        tokio::time::advance(SECOND).await;
+        assert!(!state.is_silent_for(SECOND), "the request is worked on");
+        drop(busy);
+        assert!(!state.is_silent_for(SECOND), "the request is answered");
+        state.note_bytes(false);
+        tokio::time::advance(SECOND).await;
+        assert!(state.is_silent_for(SECOND), "the rest of the next head does not come");
     }
 }

@@ -145,10 +145,10 @@ impl<S: Socket> AsyncRead for Timed<S> {
             this.note_request();
             let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
             let got_some = !fresh.is_empty();
-            if got_some {
-                this.state.note_bytes();
-            }
             this.scan.scan(fresh);
+            if got_some {
+                this.state.note_bytes(this.scan.is_between_requests());
+            }
             // A probe cannot be sent in the middle of a streamed answer, and clients
             // that close their side alone do it before.
             let may_read = !this.state.is_streaming();
