@@ -5,29 +5,24 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+use capstan_app::hub_settings::{self, Before};
 use capstan_config::{
-    AuditArguments, Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
-    is_secret_name, mask_arguments, mask_url,
+    Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
-use capstan_hub::catalog::Names;
 use capstan_hub::ports::{AuditLog, Backend, Changes, Listener};
-use capstan_hub::{Absent, Check, Entry, HubBuilder, Keep, Limits};
+use capstan_hub::{Absent, Entry, HubBuilder};
 use capstan_mcp::settings::{Elicitation, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
-use capstan_model::secret::MASK;
+use capstan_model::secret::{MASK, is_secret_name};
 use capstan_model::{Secret, ServerState, Trust};
-use capstan_safety::{command, environment};
+use capstan_safety::environment;
+use capstan_safety::mask::{mask_arguments, mask_url};
 
 use crate::clock::SystemClock;
 use crate::command_line;
-use crate::live::Before;
 use crate::openapi;
-use crate::policy;
 use crate::world::World;
-
-/// Bytes that make about one token, for limits that are given in tokens.
-const TOKEN: u64 = 4;
 
 /// Which project files count as approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,19 +51,12 @@ pub(crate) fn hub_after(
     before: Option<&Before<'_>>,
 ) -> anyhow::Result<HubBuilder> {
     let config = &loaded.config;
-    let policy = policy::of(config)
-        .map_err(|(server, error)| anyhow!(error).context(format!("server `{server}`")))?;
-    let policy = Arc::new(policy);
+    let policy = Arc::new(hub_settings::policy(config)?);
     let mut hub = match before {
         Some(before) => HubBuilder::after(before.hub),
         None => HubBuilder::new(Arc::clone(&policy), audit(world, config)?, SystemClock::shared()),
     };
-    hub.policy = policy;
-    hub.pins = Arc::new(crate::pins::of(world, config, &hub.clock, &hub.changes));
-    hub.limits = limits(loaded);
-    hub.rates = Arc::new(crate::rates::of(config, before.map(|before| before.hub.rates())));
-    hub.catalog = Arc::new(crate::overrides::catalog(config, names(config, before)));
-    hub.approvals = Arc::default();
+    hub_settings::apply(&mut hub, loaded, policy, world.database(), before);
     let (keeper, changes) = (our_own_program()?, Arc::clone(&hub.changes));
     let assembly = Assembly { world, config, approve, others, keeper, changes };
     for entry in config.servers.values() {
@@ -78,17 +66,6 @@ pub(crate) fn hub_after(
         }
     }
     Ok(hub)
-}
-
-/// How the items of each server are called.
-fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
-    let whole =
-        config.servers.values().filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
-    let all = whole.map(|(entry, server)| (entry.name.clone(), server.naming));
-    match before {
-        Some(before) => before.hub.catalog().names.then(all),
-        None => Names::new(all),
-    }
 }
 
 fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
@@ -103,24 +80,6 @@ struct NoAudit;
 
 impl AuditLog for NoAudit {
     fn record(&self, _: Entry) {}
-}
-
-fn limits(loaded: &Loaded) -> Limits {
-    let config = &loaded.config;
-    let by_tokens = loaded.environment.max_output_tokens.map(|tokens| u64::from(tokens) * TOKEN);
-    let max_answer =
-        by_tokens.map_or(config.screen.max_answer, |most| most.min(config.screen.max_answer));
-    Limits {
-        max_answer: usize::try_from(max_answer).unwrap_or(usize::MAX),
-        quota: config.tools.max_tool_calls_per_session,
-        question_wait: config.mcp.elicitation_timeout,
-        max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),
-        keep_arguments: match config.audit.arguments {
-            AuditArguments::Off => Keep::No,
-            AuditArguments::Redacted => Keep::Redacted,
-        },
-        check_arguments: if config.gateway.validate_arguments { Check::Yes } else { Check::No },
-    }
 }
 
 fn our_own_program() -> anyhow::Result<PathBuf> {
@@ -153,14 +112,14 @@ impl Assembly<'_> {
             Err(problem) => return absent(ServerState::Failed(problem.to_string())),
         };
         match &server.kind {
-            Kind::Stdio(program) => match forbids(self.config, entry, program) {
+            Kind::Stdio(program) => match hub_settings::forbids(self.config, entry, program) {
                 Some(rule) => Arc::new(Absent::forbidden(entry.name.clone(), rule)),
                 None => self.connected(self.settings(entry, server, program)),
             },
             Kind::Http(remote) => self.connected(self.remote(entry, server, remote, http(remote))),
             Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
             Kind::Cli(cli) => {
-                if let Some(rule) = forbids(self.config, entry, &cli.program) {
+                if let Some(rule) = hub_settings::forbids(self.config, entry, &cli.program) {
                     return Arc::new(Absent::forbidden(entry.name.clone(), rule));
                 }
                 let settings = self.settings(entry, server, &cli.program);
@@ -266,14 +225,6 @@ impl Assembly<'_> {
         let configured = server.roots.iter().map(|root| workspace.join(root));
         self.world.project().into_iter().chain(configured).map(|path| root(&path)).collect()
     }
-}
-
-/// The rule that keeps a server from being started, if there is one.
-pub(crate) fn forbids(config: &Config, entry: &ServerEntry, program: &Program) -> Option<String> {
-    let allowed = config.allowed_commands(&entry.origin.file);
-    let command = &program.command;
-    let runs = command::is_allowed(command, allowed.as_deref());
-    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
 }
 
 fn era(server: &Server) -> Era {

@@ -1,20 +1,19 @@
-//! Shells that have their commands run in a gateway: which one, and how.
+//! Operations in a running gateway: which one, and how it is reached.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use capstan_app::{AppError, ErrorKind, Selection};
-use capstan_cli::exit::Exit;
-use capstan_cli::far::{Attach, Near, Order, Prompt, Said, Typed};
+use capstan_app::api::{Interact, ask_front, tell_front};
+use capstan_app::{AppError, ErrorKind, Gateways, NotRun, Selection, Which};
 use capstan_config::SourceFile;
-use capstan_control::{ControlError, Gateway, ShellLine, find};
+use capstan_control::{ControlError, Gateway, Heard, find};
 use capstan_hub::approvals::policy_version;
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::join_all;
 
-use crate::desks::folders;
 use crate::host::LocalHost;
+use crate::pending_approvals::folders;
 use crate::world::World;
 
 /// Variables that configurations may depend on without naming them.
@@ -75,24 +74,52 @@ impl LocalHost {
         let message = format!("several gateways run: {}", numbers.join(", "));
         Err(AppError::usage(message).hint("say which one: `--attach=PID`"))
     }
+
+    /// Sends a request to the only gateway with exactly the configuration that is selected here.
+    async fn send_to_like(
+        &self,
+        selection: &Selection,
+        request: &(dyn Fn(Option<String>) -> Json + Send + Sync),
+        front: &Arc<dyn Interact>,
+    ) -> Result<Json, NotRun> {
+        let all = find(&folders(&self.world));
+        if all.is_empty() {
+            return Err(NotRun::Here);
+        }
+        // Errors in the files are reported where the operation runs.
+        let files = self.sources(selection).map_err(|_| NotRun::Here)?;
+        let digest = digest(&self.world, selection, &files);
+        let gateway = if let [only] = all.as_slice() {
+            only.clone()
+        } else {
+            let mut like = with_digests(all).await;
+            like.retain(|(_, other)| *other == digest);
+            let [(only, _)] = like.as_slice() else { return Err(NotRun::Here) };
+            only.clone()
+        };
+        match run(&gateway, &request(Some(digest)), front).await {
+            Ok(result) => Ok(result),
+            Err(ControlError::NotHere(_) | ControlError::Foreign { .. }) => Err(NotRun::Here),
+            Err(ControlError::Io { cause, .. }) if is_gone(&cause) => Err(NotRun::Here),
+            Err(error) => Err(failed(&error).into()),
+        }
+    }
 }
 
-impl Attach for LocalHost {
-    fn here(&self) -> PathBuf {
-        self.world.here().to_owned()
-    }
-
-    fn run_in<'a>(
+impl Gateways for LocalHost {
+    fn send<'a>(
         &'a self,
-        process: Option<u32>,
-        order: Order,
-        selection: &'a Selection,
-        near: &'a Near,
-    ) -> BoxFuture<'a, Result<Exit, AppError>> {
+        which: Which<'a>,
+        request: &'a (dyn Fn(Option<String>) -> Json + Send + Sync),
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Json, NotRun>> {
         async move {
-            let gateway = match process {
-                None => self.only(selection).await?,
-                Some(number) => {
+            let gateway = match which {
+                Which::Like(selection) => {
+                    return self.send_to_like(selection, request, front).await;
+                }
+                Which::Only(selection) => self.only(selection).await?,
+                Which::Process(number) => {
                     let all = find(&folders(&self.world));
                     let found = all.into_iter().find(|one| one.process() == Some(number));
                     found.ok_or_else(|| {
@@ -101,41 +128,7 @@ impl Attach for LocalHost {
                     })?
                 }
             };
-            run(&gateway, &order, near).await.map_err(|error| failed(&error))
-        }
-        .boxed()
-    }
-
-    fn run_in_like<'a>(
-        &'a self,
-        order: Order,
-        selection: &'a Selection,
-        near: &'a Near,
-    ) -> BoxFuture<'a, Option<Result<Exit, AppError>>> {
-        async move {
-            let all = find(&folders(&self.world));
-            if all.is_empty() {
-                return None;
-            }
-            // What is wrong with the files is told by whoever uses them.
-            let files = self.sources(selection).ok()?;
-            let digest = digest(&self.world, selection, &files);
-            let gateway = if let [only] = all.as_slice() {
-                only.clone()
-            } else {
-                let mut like = with_digests(all).await;
-                like.retain(|(_, other)| *other == digest);
-                let [(only, _)] = like.as_slice() else { return None };
-                only.clone()
-            };
-            let order = Order { digest: Some(digest), ..order };
-            match run(&gateway, &order, near).await {
-                Ok(exit) => Some(Ok(exit)),
-                // Nothing was done there.
-                Err(ControlError::NotHere(_) | ControlError::Foreign { .. }) => None,
-                Err(ControlError::Io { cause, .. }) if is_gone(&cause) => None,
-                Err(error) => Some(Err(failed(&error))),
-            }
+            Ok(run(&gateway, &request(None), front).await.map_err(|error| failed(&error))?)
         }
         .boxed()
     }
@@ -156,33 +149,22 @@ async fn with_digests(all: Vec<Gateway>) -> Vec<(Gateway, String)> {
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Runs a command in a gateway, and shows here what it says.
-async fn run(gateway: &Gateway, order: &Order, near: &Near) -> Result<Exit, ControlError> {
-    let written = |_| ControlError::Refused("the command cannot be written".to_owned());
-    let order = Json::from_value(order).map_err(written)?;
-    let hears = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
-        match line {
-            ShellLine::Said(said) => {
-                if let Ok(said) = said.read::<Said>() {
-                    near.show(said);
-                }
+/// Runs a request in a gateway, and passes its events and questions on to the front.
+async fn run(
+    gateway: &Gateway,
+    request: &Json,
+    front: &Arc<dyn Interact>,
+) -> Result<Json, ControlError> {
+    let hears = |heard: Heard| -> Option<BoxFuture<'static, Json>> {
+        match heard {
+            Heard::Event(event) => {
+                tell_front(&**front, &event);
                 None
             }
-            ShellLine::Ask(prompt) => {
-                let near = near.clone();
-                let asked = async move {
-                    let typed = match prompt.read::<Prompt>() {
-                        Ok(prompt) => near.ask(prompt).await,
-                        Err(_) => Typed::Closed,
-                    };
-                    Json::from_value(&typed).unwrap_or_else(|_| Json::empty_object())
-                };
-                Some(asked.boxed())
-            }
+            Heard::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
         }
     };
-    let done = gateway.run(&order, &hears).await?;
-    Ok(Exit::of_code(done.read().unwrap_or(u8::MAX)))
+    gateway.run(request, &hears).await
 }
 
 fn none_runs() -> AppError {

@@ -13,8 +13,8 @@ use capstan_import::AllDialects;
 use capstan_model::Secret;
 use capstan_process::once::{End, Limits, Program};
 
-use crate::desks;
 use crate::host::LocalHost;
+use crate::pending_approvals;
 use crate::world::World;
 
 /// What programs that start servers are part of, and how old they may be.
@@ -209,7 +209,7 @@ async fn database(world: &World) -> Check {
 
 /// Where shells reach running gateways.
 fn control(world: &World) -> Check {
-    let running = capstan_control::find(&desks::folders(world)).len();
+    let running = capstan_control::find(&pending_approvals::folders(world)).len();
     let shown = match running {
         0 => "no gateway is running".to_owned(),
         1 => "one gateway is running".to_owned(),
@@ -229,7 +229,7 @@ fn address(world: &World, address: SocketAddr) -> Check {
     match TcpListener::bind(address) {
         Ok(_) => Check::ok(NAME, format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let running = !capstan_control::find(&desks::folders(world)).is_empty();
+            let running = !capstan_control::find(&pending_approvals::folders(world)).is_empty();
             if running {
                 return Check::ok(NAME, format!("{address} is in use, and a gateway is running"));
             }

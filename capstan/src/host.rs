@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use capstan_app::{
     AppError, Approval, AuditMark, AuditQuery, AuditRow, AuditWhole, Change, Check, ConfigFile,
-    ErrorKind, Host, Selection, Setup,
+    ErrorKind, Host, NameCache, Selection, Setup,
 };
 use capstan_config::edit::EditError;
 use capstan_config::{Dialect, Scope, SourceFile, Surroundings};
@@ -252,22 +252,6 @@ impl Host for LocalHost {
         audit::verify(&self.audit_path(setup))
     }
 
-    fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
-        // Completions are a convenience; that they cannot be kept is no reason to fail.
-        drop(capstan_files::edit(&self.names_file(kind), |text| {
-            let mut names: BTreeMap<String, Vec<String>> =
-                serde_json::from_str(text).unwrap_or_default();
-            names.insert(server.to_string(), new);
-            serde_json::to_string(&names)
-        }));
-    }
-
-    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)> {
-        let text = read_file(&self.names_file(kind)).ok().flatten().unwrap_or_default();
-        let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
-        names.into_iter().collect()
-    }
-
     fn program(&self) -> String {
         let Ok(own) = std::env::current_exe() else { return "capstan".to_owned() };
         let path = self.world.variable("PATH").unwrap_or_default();
@@ -283,6 +267,24 @@ impl Host for LocalHost {
 
     fn checks<'a>(&'a self, setup: &'a Setup, listen: SocketAddr) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::checks(self, setup, listen))
+    }
+}
+
+impl NameCache for LocalHost {
+    fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
+        // Completions are a convenience; that they cannot be kept is no reason to fail.
+        drop(capstan_files::edit(&self.names_file(kind), |text| {
+            let mut names: BTreeMap<String, Vec<String>> =
+                serde_json::from_str(text).unwrap_or_default();
+            names.insert(server.to_string(), new);
+            serde_json::to_string(&names)
+        }));
+    }
+
+    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)> {
+        let text = read_file(&self.names_file(kind)).ok().flatten().unwrap_or_default();
+        let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
+        names.into_iter().collect()
     }
 }
 

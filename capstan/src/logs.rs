@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{IsTerminal, Write};
 
+use capstan_safety::clean::visible;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -156,20 +157,6 @@ impl Visit for Words {
             name => self.more.push(format!("{name}: {text}")),
         }
     }
-}
-
-/// A text with whatever a terminal would obey written out: servers have a say in what is said.
-fn visible(text: &str) -> String {
-    let mut visible = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Marks of direction show a text as another one.
-        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
-            visible.extend(c.escape_default());
-        } else {
-            visible.push(c);
-        }
-    }
-    visible
 }
 
 #[cfg(test)]

@@ -7,17 +7,13 @@ mod assemble;
 mod command_line;
 mod openapi;
 mod addresses;
-mod overrides;
-mod policy;
-mod rates;
 mod registries;
 mod audit;
 mod demo;
-mod paces;
+mod usage;
 mod packages;
-mod pins;
 mod approvals;
-mod desks;
+mod pending_approvals;
 mod attach;
 mod doctor;
 mod rules;
@@ -86,10 +82,14 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let detail = if cli.options.debug { logs::Detail::Debug } else { logs::Detail::Usual };
     logs::start(&world, format, detail);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(capstan_cli::run(
-        cli,
-        Program { host, attach: Arc::<LocalHost>::clone(&local), serve: local },
-    ));
+    let program = Program {
+        host,
+        names: Arc::<LocalHost>::clone(&local),
+        usage: Arc::<LocalHost>::clone(&local),
+        gateways: Arc::<LocalHost>::clone(&local),
+        serve: local,
+    };
+    let exit = runtime.block_on(capstan_cli::run(cli, program));
     // A thread that still waits for a key of a person who is gone must not keep us.
     runtime.shutdown_background();
     Ok(exit)

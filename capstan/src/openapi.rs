@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use capstan_config::{OpenApi, Server, ServerEntry, is_secret_name};
+use capstan_config::{OpenApi, Server, ServerEntry};
 use capstan_hub::ports::Backend;
 use capstan_model::Secret;
+use capstan_model::secret::is_secret_name;
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::Glob;
 use capstan_safety::address::AddressPolicy;

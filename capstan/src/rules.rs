@@ -3,21 +3,12 @@
 use capstan_app::{AppError, Rules, Selection, Setup};
 use capstan_config::Scope;
 use capstan_hub::ports::Clock;
-use capstan_policy::Policy;
 use jiff::Timestamp;
 
 use crate::clock::SystemClock;
 use crate::host::LocalHost;
-use crate::policy;
 
 impl Rules for LocalHost {
-    fn policy(&self, setup: &Setup) -> Result<Policy, AppError> {
-        policy::of(&setup.loaded.config).map_err(|(server, error)| {
-            let message = format!("server `{server}`: {error}");
-            AppError::config(message)
-        })
-    }
-
     fn load_alone(&self, selection: &Selection) -> Result<Setup, AppError> {
         let mut sources = self.sources(selection)?;
         sources.retain(|source| match source.scope {

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use capstan_app::{AppError, ErrorKind, Selection, Setup};
+use capstan_app::{hub_settings, reload};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
-use capstan_gateway::http::{self, Bound, HttpError, HttpLimits, HttpSettings, Tls};
+use capstan_gateway::http::{
+    self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
+};
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_hub::{Hub, HubBuilder};
@@ -26,16 +29,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::approvals;
 use crate::assemble::{self, Approve};
-use crate::desks;
 use crate::host::{LocalHost, approve};
-use crate::live::{self, Door, Live};
-use crate::policy;
+use crate::live::{self, Endpoint, Live};
+use crate::pending_approvals;
 use crate::telemetry::Telemetry;
 use crate::tending::Tending;
 use crate::world::World;
-
-/// How many questions of servers may be open, at least: there are many clients to answer them.
-const MIN_QUESTIONS: usize = 256;
 
 /// How long calls may take to end when we stop; what is left of ten seconds is for clients that are
 /// told that theirs did not, and for the servers.
@@ -94,14 +93,14 @@ pub(crate) async fn serve(
     telemetry.count(&gateway);
     // What it has counted is told once more when it is over.
     let counted = Arc::clone(&gateway);
-    let door = if bound.is_some() { live::Face::Http } else { live::Face::Stdio };
+    let door = if bound.is_some() { reload::Face::Http } else { reload::Face::Stdio };
     let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
-    let mut controlled = desks::open(world, Arc::new(Door(Arc::clone(&live))));
+    let mut controlled = pending_approvals::open(world, Arc::new(Endpoint(Arc::clone(&live))));
     // Begun at once, so that the first client finds them there.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {
         warming.warm_up().await;
-        policy::tell_unmatched(&warming.hub()).await;
+        hub_settings::warn_unmatched(&warming.hub()).await;
     });
     let required = required(&gateway.hub(), &loaded.config, &mut stopping).await;
     let result = match required {
@@ -172,14 +171,26 @@ async fn run(
             let metrics = bound.metrics_address();
             let metrics = metrics.map(|at| format!("{}://{}/metrics", bound.scheme(), host(at)));
             let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics });
+            let site = site(&gateway, &bound);
             tokio::select! {
                 biased;
-                () = http::serve(gateway, bound, stop) => {}
+                () = http::serve(bound, site, stop) => {}
                 (never, ()) = join(watched, announced) => match never {},
             }
             Ok(())
         }
     }
+}
+
+/// What is served over HTTP: the routes, and who authenticates their callers.
+fn site(gateway: &Arc<Gateway>, bound: &Bound) -> Site {
+    let mcp = McpEndpoints::new(gateway, bound.limits());
+    let routes = mcp.mount(Routes::new(http::NOT_FOUND));
+    let routes = match bound.metrics_address() {
+        Some(_) => http::pages::mount_without_metrics(routes, gateway),
+        None => http::pages::mount(routes, gateway),
+    };
+    Site { mcp, routes, authenticator: Arc::new(Anonymous) }
 }
 
 /// Waits for the servers without which there is no point in serving, unless it is told to stop.
@@ -213,11 +224,6 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     }
 }
 
-/// Makes room for the questions of many.
-pub(crate) fn widen(hub: &mut HubBuilder) {
-    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
-}
-
 /// A hub for clients, whose calls are written down beside them.
 fn hub(
     world: &Arc<World>,
@@ -225,7 +231,7 @@ fn hub(
     approve: Approve,
 ) -> anyhow::Result<(HubBuilder, Option<Arc<Background>>)> {
     let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
-    widen(&mut hub);
+    hub_settings::widen(&mut hub);
     hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
     let mut audit = None;
     if loaded.config.audit.enabled {

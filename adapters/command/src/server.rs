@@ -4,14 +4,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Notice, Operator};
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Notice, Operator,
+};
+use capstan_hub::{Answer, Message, Outgoing, System, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_process::SpawnError;
 use capstan_process::once::{End, Limits, Output, Program};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
+use futures::future::ready;
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -191,20 +194,31 @@ impl Backend for CommandServer {
         self.known.state(|known| known.offer.lacking.as_ref())
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.known().await?.offer.about)) }.boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        self.known.peek(|known| Arc::clone(&known.offer.about))
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        self.known.peek(|_| ())?;
+        Some(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        async move { self.call(ticket, &operator).await }.boxed()
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        async move {
+            self.known().await?;
+            Ok(self as Arc<dyn Connection>)
+        }
+        .boxed()
+    }
+
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -213,7 +227,33 @@ impl Backend for CommandServer {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.known.close();
-        futures::future::ready(()).boxed()
+        ready(()).boxed()
+    }
+}
+
+impl Connection for CommandServer {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        match outgoing.message() {
+            Message::Call(ticket) => async move { self.call(ticket, &operator).await }.boxed(),
+            Message::Side(_) | Message::Task(_) => {
+                ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
+            }
+        }
     }
 }
 

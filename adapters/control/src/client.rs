@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
+use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, Message, Reply, compose};
 use rustix::process::geteuid;
 use serde::de::DeserializeOwned;
@@ -14,12 +15,12 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use crate::conversation::{Heard, Hears, send};
 use crate::message::{
     ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, Question, RUN, SHOW, Said, Show,
     UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::server::read_line;
-use crate::shell::{Hears, ShellLine, send};
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
 /// A gateway that may be running.
@@ -88,15 +89,15 @@ impl Gateway {
         Ok(about.digest)
     }
 
-    /// Runs a command there, however long it takes; `hears` is shown what it says and asked what
-    /// it asks. Dropping it ends the command.
-    pub async fn run(&self, order: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
+    /// Runs an operation there, however long it takes; `hears` handles its events and questions.
+    /// Dropping the future ends the operation.
+    pub async fn run(&self, request: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
         let (reading, mut writing) = self.connect().await?.into_split();
         let mut reading = BufReader::new(reading);
-        let line = compose::request(1, RUN, Some(order));
+        let line = compose::request(1, RUN, Some(request));
         if let Err(cause) = send(&mut writing, line).await {
-            // Whoever has no room says so without reading what we write.
+            // A gateway without room answers without reading the request.
             let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
             let said = said.ok().and_then(Result::ok).flatten();
             return Err(said.and_then(|line| not_here(&line)).unwrap_or_else(|| failed(cause)));
@@ -109,14 +110,18 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
                         NOT_HERE => ControlError::NotHere(error.message),
+                        // A gateway of another version.
+                        METHOD_NOT_FOUND => {
+                            ControlError::NotHere("it is of another version".to_owned())
+                        }
                         _ => ControlError::Refused(error.message),
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(hears(ShellLine::Said(params.unwrap_or_else(Json::empty_object))));
+                    drop(hears(Heard::Event(params.unwrap_or_else(Json::empty_object))));
                 }
                 Ok(Message::Request { id, params, .. }) => {
-                    let asked = ShellLine::Ask(params.unwrap_or_else(Json::empty_object));
+                    let asked = Heard::Ask(params.unwrap_or_else(Json::empty_object));
                     let Some(answer) = hears(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;

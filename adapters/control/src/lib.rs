@@ -1,8 +1,8 @@
 //! The socket by which the operator reaches a running gateway.
 //!
 //! Read in this order: `folder` says where sockets are and who may reach them, `message` what is
-//! said over one, [`Control`] is a gateway's end and [`Gateway`] a shell's; `shell` is the
-//! conversation about a command that runs in the gateway.
+//! said over one, [`Control`] is a gateway's end and [`Gateway`] a shell's; `conversation` is
+//! one operation that runs in the gateway.
 //!
 //! **Invariant:** both ends belong to the same user, and both check it: the folder and the socket are
 //! closed to others, and the kernel is asked who is on the other side.
@@ -11,11 +11,11 @@ mod folder;
 mod message;
 mod server;
 mod client;
-mod shell;
+mod conversation;
 
 pub use client::{Gateway, find};
-pub use server::{Control, NotHere, Steered};
-pub use shell::{Hears, ShellEvent, ShellLine};
+pub use conversation::{Heard, Hears, Outgoing};
+pub use server::{Control, ControlEndpoint, NotHere};
 
 use std::io;
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use std::time::Duration;
 /// How long one line of a conversation may be, in bytes.
 const MAX_LINE: usize = 1024 * 1024;
 
-/// How long a line may be that carries a command, or what it says: an answer of a server, and what
-/// is escaped in it.
+/// How long a line may be that carries an operation or its result: an answer of a server, and the
+/// escapes in it.
 const MAX_LONG_LINE: usize = 128 * 1024 * 1024;
 
 /// How long the other side may take for a line.
@@ -59,7 +59,7 @@ pub enum ControlError {
     /// No question of that name lies open.
     #[error("there is no open question of that name")]
     Unknown,
-    /// The gateway does not run this command; nothing was done.
+    /// The gateway does not run the operation; nothing was done.
     #[error("the gateway does not run it: {0}")]
     NotHere(String),
     /// The gateway refuses.

@@ -21,20 +21,20 @@ pub(crate) const SHOW: &str = "approvals/show";
 /// Answers a question.
 pub(crate) const ANSWER: &str = "approvals/answer";
 
-/// Says which configuration is in force.
-pub(crate) const ABOUT: &str = "shell/about";
+/// Reports which configuration is in force.
+pub(crate) const ABOUT: &str = "gateway/about";
 
-/// Runs a command for a shell.
-pub(crate) const RUN: &str = "shell/run";
+/// Runs an operation of the API for a shell.
+pub(crate) const RUN: &str = "api/run";
 
-/// Tells the shell what the command says.
-pub(crate) const SAID: &str = "shell/said";
+/// Tells the shell an event of the operation.
+pub(crate) const EVENT: &str = "api/event";
 
-/// Asks the shell what the command asks.
-pub(crate) const ASK: &str = "shell/ask";
+/// Asks the shell a question of the operation.
+pub(crate) const ASK: &str = "api/ask";
 
-/// The error of a command that does not run here: it is meant for another configuration, or too many
-/// run already. Nothing was done.
+/// The error of an operation that does not run here: it is meant for another configuration or version,
+/// or too many run already. Nothing was done.
 pub(crate) const NOT_HERE: i64 = -32002;
 
 /// The error of an answer to a question that does not lie open.

@@ -17,16 +17,16 @@ use rustix::process::{geteuid, getpid};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
+use crate::conversation::{Outgoing, Shell};
 use crate::message::{
     ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, SHOW, Said,
     Show, UNKNOWN_QUESTION, WATCH, Watch,
 };
-use crate::shell::{Shell, ShellEvent};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Shells that are talked to at the same time; one more is sent away.
@@ -35,23 +35,24 @@ const MAX_SHELLS: usize = 64;
 /// The longest that a shell may wait for a change.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// What shells can reach.
-pub trait Steered: Send + Sync + 'static {
-    /// Where questions lie open.
+/// A running gateway, as shells reach it.
+pub trait ControlEndpoint: Send + Sync + 'static {
+    /// The pending approvals.
     fn approvals(&self) -> Arc<Approvals>;
 
-    /// Which configuration is in force.
+    /// The digest of the configuration in force.
     fn digest(&self) -> String;
 
-    /// Runs a command for a shell, which is told of `events` meanwhile. Dropping it ends it.
+    /// Runs an operation; its events and questions go to the shell through `messages`. Dropping the
+    /// future ends the operation.
     fn run(
         &self,
-        order: Json,
-        events: UnboundedSender<ShellEvent>,
+        request: Json,
+        messages: Sender<Outgoing>,
     ) -> BoxFuture<'_, Result<Json, NotHere>>;
 }
 
-/// A command does not run here, and nothing was done.
+/// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotHere(pub String);
 
@@ -105,7 +106,7 @@ impl Control {
     }
 
     /// Answers shells for as long as it is polled.
-    pub async fn serve(self, steered: Arc<dyn Steered>) {
+    pub async fn serve(self, endpoint: Arc<dyn ControlEndpoint>) {
         let places = Arc::new(Semaphore::new(MAX_SHELLS));
         let mut shells = JoinSet::new();
         loop {
@@ -128,9 +129,9 @@ impl Control {
                 send_away(&stream);
                 continue;
             };
-            let steered = Arc::clone(&steered);
+            let endpoint = Arc::clone(&endpoint);
             shells.spawn(async move {
-                if let Err(error) = talk(stream, &*steered).await {
+                if let Err(error) = talk(stream, &*endpoint).await {
                     debug!(%error, "a shell went away");
                 }
                 drop(place);
@@ -163,7 +164,7 @@ fn clear(folder: &Path) {
 }
 
 /// One conversation: a line in, a line out.
-async fn talk(stream: UnixStream, steered: &dyn Steered) -> io::Result<()> {
+async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
     loop {
@@ -173,14 +174,14 @@ async fn talk(stream: UnixStream, steered: &dyn Steered) -> io::Result<()> {
         let mut reply = match Message::parse(&line) {
             Ok(Message::Request { id, method, params }) if method == RUN => {
                 drop(line);
-                let order = params.unwrap_or_else(Json::empty_object);
+                let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
-                let done = shell.run(steered, order).await?;
+                let done = shell.run(endpoint, request).await?;
                 let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, params }) => {
-                reply(&id, answer(steered, &method, params.as_ref()).await)
+                reply(&id, answer(endpoint, &method, params.as_ref()).await)
             }
             // Nothing else has an answer.
             Ok(Message::Notification { .. } | Message::Reply { .. }) | Err(_) => return Ok(()),
@@ -220,10 +221,14 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
     }
 }
 
-async fn answer(steered: &dyn Steered, method: &str, params: Option<&Json>) -> Result<Json, Fault> {
-    let approvals = &*steered.approvals();
+async fn answer(
+    endpoint: &dyn ControlEndpoint,
+    method: &str,
+    params: Option<&Json>,
+) -> Result<Json, Fault> {
+    let approvals = &*endpoint.approvals();
     match method {
-        ABOUT => written(&About { digest: steered.digest() }),
+        ABOUT => written(&About { digest: endpoint.digest() }),
         LIST => listed(approvals).await,
         WATCH => {
             let Watch { revision, wait } = read(params)?;
@@ -293,7 +298,7 @@ mod tests {
     /// A gateway in which nothing can be done.
     struct Nothing;
 
-    impl Steered for Nothing {
+    impl ControlEndpoint for Nothing {
         fn approvals(&self) -> Arc<Approvals> {
             Arc::default()
         }
@@ -302,11 +307,7 @@ mod tests {
             String::new()
         }
 
-        fn run(
-            &self,
-            _: Json,
-            _: UnboundedSender<ShellEvent>,
-        ) -> BoxFuture<'_, Result<Json, NotHere>> {
+        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
             panic!("nobody may come so far")
         }
     }
@@ -321,7 +322,7 @@ mod tests {
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.questions().await.is_err());
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::ShellLine| -> Option<BoxFuture<'static, Json>> { None };
+        let hears = |_: crate::Heard| -> Option<BoxFuture<'static, Json>> { None };
         assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }

@@ -7,12 +7,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_control::{
-    Control, ControlError, Gateway, NotHere, ShellEvent, ShellLine, Steered, find,
+    Control, ControlEndpoint, ControlError, Gateway, Heard, NotHere, Outgoing, find,
 };
 use capstan_hub::Approvals;
 use capstan_hub::approvals::{Answer, Extent};
@@ -21,7 +20,7 @@ use capstan_wire::{Json, compose};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 fn mode(path: &Path) -> u32 {
@@ -54,7 +53,7 @@ impl Drop for Runs {
     }
 }
 
-impl Steered for Parrot {
+impl ControlEndpoint for Parrot {
     fn approvals(&self) -> Arc<Approvals> {
         Arc::clone(&self.approvals)
     }
@@ -63,24 +62,20 @@ impl Steered for Parrot {
         "d1g3st".to_owned()
     }
 
-    fn run(
-        &self,
-        order: Json,
-        events: UnboundedSender<ShellEvent>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>> {
+    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs(Arc::clone(&self.running));
         Box::pin(async move {
             let _runs = runs;
             let word: String = order.read().map_err(|_| NotHere("no word".to_owned()))?;
-            events.send(ShellEvent::Said(order)).unwrap();
+            events.try_send(Outgoing::Event(order)).unwrap();
             match word.as_str() {
                 "ask" => {
-                    let (answer, answered) = sync_channel(1);
+                    let (answer, answered) = futures::channel::oneshot::channel();
                     let question = compose::string("who?");
-                    events.send(ShellEvent::Ask(question, answer)).unwrap();
-                    let typed = tokio::task::spawn_blocking(move || answered.recv()).await.unwrap();
-                    events.send(ShellEvent::Said(typed.unwrap())).unwrap();
+                    events.try_send(Outgoing::Ask(question, answer)).unwrap();
+                    let typed = answered.await.unwrap();
+                    events.try_send(Outgoing::Event(typed)).unwrap();
                 }
                 "stay" => std::future::pending::<()>().await,
                 _ => {}
@@ -93,13 +88,13 @@ impl Steered for Parrot {
 /// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
 async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let hears = |line: ShellLine| -> Option<BoxFuture<'static, Json>> {
+    let hears = |line: Heard| -> Option<BoxFuture<'static, Json>> {
         match line {
-            ShellLine::Said(said) => {
+            Heard::Event(said) => {
                 lines.lock().unwrap().push(said.to_string());
                 None
             }
-            ShellLine::Ask(question) => {
+            Heard::Ask(question) => {
                 lines.lock().unwrap().push(question.to_string());
                 Some(Box::pin(async { compose::string("me") }))
             }
@@ -134,7 +129,7 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     let running = Arc::clone(&parrot.running);
     let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
     let found = find(&[home.path().to_owned()]);
-    let hears = |_: ShellLine| -> Option<BoxFuture<'static, Json>> { None };
+    let hears = |_: Heard| -> Option<BoxFuture<'static, Json>> { None };
     let refused = found[0].run(&compose::number(1), &hears).await;
     assert!(matches!(&refused, Err(ControlError::NotHere(why)) if why == "no word"), "{refused:?}");
     let gone = found[0].clone();

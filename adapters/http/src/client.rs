@@ -13,13 +13,14 @@ use capstan_safety::address::{AddressClass, AddressPolicy};
 use capstan_safety::mask::Masker;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Method, Url};
+use reqwest::{Method, StatusCode, Url};
 
 use crate::address::{WebAddress, is_loopback};
 use crate::address_guard::AddressGuard;
 use crate::connection_pool::Place;
+use crate::credentials::{Applied, Credentials, StaticHeaders};
 use crate::transport::{
     AGENT, HttpBody, HttpRequest, HttpResponse, Target, Transport, TransportError,
 };
@@ -38,7 +39,8 @@ const KEEP: Duration = Duration::from_secs(30);
 pub struct Client {
     transport: Transport,
     target: Target,
-    headers: HeaderMap,
+    /// Applied in this order to every request.
+    credentials: Vec<Arc<dyn Credentials>>,
     masker: Arc<Masker>,
 }
 
@@ -86,7 +88,16 @@ impl Client {
     ) -> Result<Self, String> {
         let transport = transport(address, headers, policy)?;
         let target = Target::from(address.url.clone());
-        Ok(Self { transport, target, headers: header_map(headers)?, masker })
+        let credentials: Vec<Arc<dyn Credentials>> = vec![Arc::new(StaticHeaders::new(headers)?)];
+        Ok(Self { transport, target, credentials, masker })
+    }
+
+    /// A client that proves itself with these credentials beside its own. It shares the connections.
+    #[must_use]
+    pub fn with(&self, credentials: Arc<dyn Credentials>) -> Self {
+        let mut client = self.clone();
+        client.credentials.insert(0, credentials);
+        client
     }
 
     /// The address that it was made for.
@@ -104,8 +115,9 @@ impl Client {
         url.origin() == self.target.url().origin()
     }
 
-    /// Sends a request and follows redirects within the origin. The request is written again for
-    /// each redirect, so that nothing is copied for redirects that do not come.
+    /// Sends a request with the credentials and follows redirects within the origin. When the server
+    /// answers with status 401 and there are other credentials, sends it once more. The request is
+    /// written again each time, so that nothing is copied for redirects that do not come.
     ///
     /// # Errors
     /// When there is no answer. A status that is an error is an answer.
@@ -113,14 +125,23 @@ impl Client {
         &self,
         write: &(dyn Fn() -> HttpRequest + Sync),
     ) -> Result<HttpResponse, HttpError> {
-        let mut moved = None;
+        let (mut moved, mut challenged) = (None, false);
         for _ in 0..=MAX_HOPS {
             let mut request = Box::new(write());
+            for credentials in &self.credentials {
+                if let Applied::Wait(applied) = credentials.apply(&mut request) {
+                    applied.await?;
+                }
+            }
             if let Some(next) = moved {
                 request.to = next;
             }
             let (method, from) = (request.method.clone(), request.to.clone());
             let response = self.send_once(request).await?;
+            if response.status == StatusCode::UNAUTHORIZED && !challenged && self.has_others() {
+                (moved, challenged) = (None, true);
+                continue;
+            }
             let Some(next) = self.redirect(&method, from.url(), &response)? else {
                 return Ok(response);
             };
@@ -130,28 +151,17 @@ impl Client {
         Err(HttpError::Redirected { status: 308, words })
     }
 
-    /// Sends a request and follows no redirect.
+    /// Whether other credentials can replace those that the server did not accept.
+    fn has_others(&self) -> bool {
+        self.credentials.iter().any(|credentials| credentials.challenged())
+    }
+
+    /// Sends a request without credentials and follows no redirect.
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn send_once(
-        &self,
-        mut request: Box<HttpRequest>,
-    ) -> Result<HttpResponse, HttpError> {
-        self.merge(&mut request.headers);
+    pub async fn send_once(&self, request: Box<HttpRequest>) -> Result<HttpResponse, HttpError> {
         self.transport.send(request).await.map_err(|error| self.not_sent(error))
-    }
-
-    /// Adds the configured headers to the protocol's own, which win.
-    fn merge(&self, headers: &mut HeaderMap) {
-        for name in self.headers.keys() {
-            if headers.contains_key(name) {
-                continue;
-            }
-            for value in self.headers.get_all(name) {
-                headers.append(name, value.clone());
-            }
-        }
     }
 
     /// The destination of a redirect; `None` for any other answer.
@@ -265,22 +275,6 @@ impl Client {
     }
 }
 
-/// The configured headers, without those that frame a message.
-fn header_map(given: &[(String, Secret<String>)]) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in given {
-        let bad = || format!("its header `{name}` cannot be sent");
-        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
-        value.set_sensitive(true);
-        headers.append(key, value);
-    }
-    for name in ["content-length", "transfer-encoding", "connection"] {
-        headers.remove(name);
-    }
-    Ok(headers)
-}
-
 /// Chooses the transport to an address; a literal address that the policy refuses gets none.
 fn transport(
     address: &WebAddress,
@@ -359,6 +353,16 @@ impl From<HttpError> for AttemptError {
             | HttpError::NotSent(_)
             | HttpError::Lost(_)
             | HttpError::Redirected { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<AttemptError> for HttpError {
+    fn from(error: AttemptError) -> Self {
+        match error {
+            AttemptError::Failed(reason) => Self::NotSent(reason),
+            AttemptError::Blocked(reason) => Self::Blocked(reason),
+            AttemptError::Elsewhere(reason) => Self::Elsewhere(reason),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The one HTTP client: every request to a server on the web leaves through [`Client`].
 //!
 //! [`WebAddress`] is where a request goes; `address_guard` checks the addresses that are connected to.
+//! [`Credentials`] prove who sends a request.
 //! `transport` sends: over `connection_pool` to this machine, through `reqwest` to all others, and
 //! `plain` reads whole answers. [`download`] fetches public documents.
 
 mod address;
 mod address_guard;
 mod client;
+mod credentials;
 mod transport;
 mod connection_pool;
 mod payload;
@@ -16,6 +18,7 @@ mod download;
 
 pub use address::WebAddress;
 pub use client::{Client, HttpError};
+pub use credentials::{Applied, Credentials};
 pub use download::download;
 pub use payload::Payload;
 pub use plain::{PlainRequest, PlainResponse};

@@ -5,7 +5,7 @@
 //! them up, as it does with `..`, nothing is sent.
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Url};
 
 use crate::client::{Client, HttpError};
@@ -53,30 +53,26 @@ impl Client {
         request: PlainRequest,
         limit: usize,
     ) -> Result<PlainResponse, HttpError> {
-        let order = self.order(request)?;
-        let HttpResponse { status, headers, body } = self.follow(&|| order.clone()).await?;
+        let request = self.request(request)?;
+        let HttpResponse { status, headers, body } = self.follow(&|| request.clone()).await?;
         let (body, whole) = self.read(body, limit).await?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.map(ToOwned::to_owned);
         Ok(PlainResponse { status: status.as_u16(), content_type, body, whole })
     }
 
-    fn order(&self, request: PlainRequest) -> Result<HttpRequest, HttpError> {
-        let PlainRequest { method, path, query, headers: given, body } = request;
+    fn request(&self, request: PlainRequest) -> Result<HttpRequest, HttpError> {
+        let PlainRequest { method, path, query, headers, body } = request;
         let url = exact(self.target().url(), &path, query.as_deref())
             .ok_or(HttpError::Unfit("its path does not stay as it is"))?;
-        let mut headers = HeaderMap::new();
-        for (name, value) in given {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(&value)) else {
-                return Err(HttpError::Unfit("a header has characters that cannot be sent"));
-            };
-            value.set_sensitive(true);
-            headers.append(name, value);
-        }
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| HttpError::Unfit("its method is none"))?;
-        Ok(HttpRequest { method, to: url.into(), headers, body: Payload::from(body) })
+        let (to, body) = (url.into(), Payload::from(body));
+        let mut request = HttpRequest { method, to, headers: HeaderMap::new(), body };
+        for (name, value) in headers {
+            request.add_header(&name, &value)?;
+        }
+        Ok(request)
     }
 }
 

@@ -103,6 +103,14 @@ impl<T: Send + Sync + 'static> Attempt<T> {
         link
     }
 
+    /// A part of what was found out, where there is something.
+    pub fn peek<R>(&self, part: impl FnOnce(&T) -> R) -> Option<R> {
+        match lock(&self.made).as_ref()?.0.peek()? {
+            Ok(known) => Some(part(known)),
+            Err(_) => None,
+        }
+    }
+
     /// How it stands, where `lacking` tells what is not as it should be.
     pub fn state(&self, lacking: impl Fn(&T) -> Option<&String>) -> ServerState {
         match lock(&self.made).as_ref().map(|(link, _)| link.peek()) {

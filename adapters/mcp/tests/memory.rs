@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::ports::Backend;
@@ -28,8 +29,8 @@ fn peak() -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
-fn server(command: &str, args: &[&str]) -> StdioServer {
-    StdioServer::new(StdioSettings {
+fn server(command: &str, args: &[&str]) -> Arc<StdioServer> {
+    Arc::new(StdioServer::new(StdioSettings {
         name: "s".parse().unwrap(),
         command: command.to_owned(),
         args: args.iter().map(ToString::to_string).collect(),
@@ -44,7 +45,7 @@ fn server(command: &str, args: &[&str]) -> StdioServer {
         elicitation: Elicitation::Off,
         others: Others::default(),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-stand-in")),
-    })
+    }))
 }
 
 #[tokio::test]
@@ -54,7 +55,7 @@ async fn a_server_that_prints_a_gibibyte_without_a_newline_fails() {
     // Holes 10: 16 MiB of a message, and the 256 MiB that are passed over.
     let words = "it sent something that is not MCP: it printed more than 285212672 bytes without a \
                  newline";
-    let error = server.about().await.unwrap_err();
+    let error = Arc::clone(&server).connect().await.err().unwrap();
     assert_eq!((error.code(), error.retryable()), (ErrorCode::ServerError, false), "{error}");
     let growth = peak() - before;
     assert!(growth < MAX_GROWTH, "{growth} KiB");
@@ -69,7 +70,7 @@ async fn a_server_that_complains_without_a_newline_is_served() {
     let fixture = binary("capstan-fixture");
     let server = server("sh", &["-c", &script, fixture.to_str().unwrap()]);
     let before = peak();
-    server.about().await.unwrap();
+    Arc::clone(&server).connect().await.unwrap();
     let growth = peak() - before;
     assert!(growth < MAX_GROWTH, "{growth} KiB");
     assert_eq!(server.stderr().len(), 1);

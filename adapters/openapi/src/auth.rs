@@ -6,11 +6,12 @@
 //! server: no document sends it elsewhere.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_http::{PlainRequest, WebAddress};
+use capstan_http::{Applied, Credentials, HttpRequest, WebAddress};
 use capstan_lazy::AttemptError;
 use capstan_model::Secret;
+use futures::FutureExt;
 use serde_json::Value;
 
 use crate::base::Base;
@@ -40,12 +41,20 @@ pub(crate) struct Means {
     pub(crate) lacking: Option<String>,
 }
 
-/// What one request is sent with.
+/// The credentials of one call.
+pub(crate) struct CallCredentials {
+    schemes: Vec<Arc<Scheme>>,
+    state: Mutex<State>,
+}
+
 #[derive(Default)]
-pub(crate) struct Proofs {
-    fixed: Vec<Proof>,
+struct State {
+    /// The proofs of the request that is on its way; `None` before it has them.
+    applied: Option<Vec<Proof>>,
     /// The tokens among them.
-    pub(crate) tokens: Vec<Arc<Token>>,
+    tokens: Vec<Arc<Token>>,
+    /// Tokens that the server refused.
+    refused: Vec<Arc<Token>>,
 }
 
 /// The schemes that an operation wants: all of one of these. `None` where the document says nothing.
@@ -170,62 +179,85 @@ pub(crate) fn wants(said: &Object, document: &Document) -> Wants {
 // === impl Means ===
 
 impl Means {
-    /// What a request is sent with now. Tokens that were `refused` are not used again.
-    ///
-    /// # Errors
-    /// Why there is no token.
-    pub(crate) async fn prove(&self, refused: &[Arc<Token>]) -> Result<Proofs, AttemptError> {
-        let mut proofs = Proofs::default();
-        for scheme in &self.schemes {
-            match &**scheme {
-                Scheme::Fixed(proof) => proofs.fixed.push(proof.clone()),
-                Scheme::Login(login) => {
-                    let token = login.token(refused).await?;
-                    proofs.fixed.push(bearer(token.value()));
-                    proofs.tokens.push(token);
-                }
-            }
-        }
-        Ok(proofs)
+    /// The credentials of one call.
+    pub(crate) fn for_call(&self) -> Arc<CallCredentials> {
+        Arc::new(CallCredentials { schemes: self.schemes.clone(), state: Mutex::default() })
     }
 }
 
-// === impl Proofs ===
+// === impl CallCredentials ===
 
-impl Proofs {
-    /// The request with all of it.
-    pub(crate) fn put(&self, mut request: PlainRequest) -> PlainRequest {
-        for Proof { place, name, value } in &self.fixed {
-            let value = value.reveal();
-            match place {
-                Place::Path => {}
-                Place::Header => request.headers.push((name.clone(), value.clone())),
-                Place::Query => {
-                    let pair = format!("{}={}", percent(name), percent(value));
-                    let query = request.query.take().filter(|query| !query.is_empty());
-                    request.query =
-                        Some(query.map_or(pair.clone(), |query| format!("{query}&{pair}")));
-                }
-                Place::Cookie => {
-                    let pair = format!("{name}={value}");
-                    match request.headers.iter_mut().find(|(name, _)| name == "cookie") {
-                        Some((_, cookies)) => *cookies = format!("{cookies}; {pair}"),
-                        None => request.headers.push(("cookie".to_owned(), pair)),
-                    }
+impl CallCredentials {
+    /// Whether a request has its proof, so that it may have been sent.
+    pub(crate) fn are_applied(&self) -> bool {
+        self.state().applied.is_some()
+    }
+
+    /// The values that must not be shown of the last proof, as they were sent.
+    pub(crate) fn secrets(&self) -> Vec<Secret<String>> {
+        let proofs = self.state().applied.clone().unwrap_or_default();
+        let secrets = proofs.into_iter().flat_map(|proof| {
+            let bare = proof.value.reveal().split_once(' ').map(|(_, bare)| bare.to_owned());
+            // A value in an address may be repeated as it stood there.
+            let escaped = (proof.place == Place::Query).then(|| percent(proof.value.reveal()));
+            bare.into_iter().chain(escaped).map(Secret::new).chain([proof.value])
+        });
+        secrets.collect()
+    }
+
+    /// The proofs of all schemes. Tokens that the server refused are not used again.
+    async fn prove(&self) -> Result<Vec<Proof>, AttemptError> {
+        let refused = self.state().refused.clone();
+        let (mut proofs, mut tokens) = (Vec::new(), Vec::new());
+        for scheme in &self.schemes {
+            match &**scheme {
+                Scheme::Fixed(proof) => proofs.push(proof.clone()),
+                Scheme::Login(login) => {
+                    let token = login.token(&refused).await?;
+                    proofs.push(bearer(token.value()));
+                    tokens.push(token);
                 }
             }
         }
-        request
+        self.state().tokens = tokens;
+        Ok(proofs)
     }
 
-    /// What must not be shown of it, as it was sent.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret<String>> {
-        self.fixed.iter().flat_map(|proof| {
-            let bare = proof.value.reveal().split_once(' ').map(|(_, bare)| bare.to_owned());
-            // What stood in an address may be repeated as it stood there.
-            let escaped = (proof.place == Place::Query).then(|| percent(proof.value.reveal()));
-            bare.into_iter().chain(escaped).map(Secret::new).chain([proof.value.clone()])
-        })
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Credentials for CallCredentials {
+    fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a> {
+        let applied = async {
+            let proofs = self.prove().await?;
+            for Proof { place, name, value } in &proofs {
+                let value = value.reveal();
+                match place {
+                    Place::Path => {}
+                    Place::Header => request.add_header(name, value)?,
+                    Place::Query => {
+                        request.add_query(&format!("{}={}", percent(name), percent(value)));
+                    }
+                    Place::Cookie => request.add_cookie(name, value)?,
+                }
+            }
+            self.state().applied = Some(proofs);
+            Ok(())
+        };
+        Applied::Wait(applied.boxed())
+    }
+
+    /// A server that refuses a token has done nothing, so that another token may be tried.
+    fn challenged(&self) -> bool {
+        let mut state = self.state();
+        if !state.refused.is_empty() || state.tokens.is_empty() {
+            return false;
+        }
+        state.refused = std::mem::take(&mut state.tokens);
+        state.applied = None;
+        true
     }
 }
 

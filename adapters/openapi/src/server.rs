@@ -3,21 +3,24 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use capstan_http::{Client, HttpError, PlainRequest, PlainResponse};
+use capstan_http::{Client, Credentials, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
-use capstan_hub::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Operator,
+};
+use capstan_hub::{Answer, Message, Outgoing, System, SystemMessage, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_wire::{Json, object};
 use futures::FutureExt;
+use futures::future::ready;
 use serde_json::json;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use tracing::{debug, info};
 
 use crate::answer::{answer, masked, refusal};
 use crate::arguments::Arguments;
-use crate::auth::{Auth, Means, Proofs, wants};
+use crate::auth::{Auth, CallCredentials, Means, wants};
 use crate::base::Base;
 use crate::document::{Document, Object};
 use crate::load::{Loaded, load};
@@ -83,9 +86,10 @@ impl OpenApiServer {
             Arguments::read(&given).map_err(|_| invalid("they are no object".to_owned()))?;
         let request = operation.request(&known.base, &arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = operation.name, "sending a request");
-        let (sent, proofs) = self.exchange(ticket, &known, &offered.means, request).await?;
+        let credentials = offered.means.for_call();
+        let sent = self.exchange(ticket, &known, &credentials, request).await?;
         let secrets: Vec<_> =
-            self.settings.secrets.iter().cloned().chain(proofs.secrets()).collect();
+            self.settings.secrets.iter().cloned().chain(credentials.secrets()).collect();
         let response = match sent {
             Ok(response) => response,
             Err(error) => return self.failed(ticket, error, &secrets),
@@ -99,43 +103,29 @@ impl OpenApiServer {
         Ok(Answer::Whole(answer(operation, &response, &secrets, hint)))
     }
 
-    /// Sends a request with what the operation wants, and once more where a token is refused that
-    /// was good until then: whoever refuses a token has done nothing.
+    /// Sends a request with the credentials of the call.
     async fn exchange(
         &self,
         ticket: &Ticket,
         known: &Known,
-        means: &Means,
+        credentials: &Arc<CallCredentials>,
         request: PlainRequest,
-    ) -> Result<(Result<PlainResponse, HttpError>, Proofs), CallError> {
+    ) -> Result<Result<PlainResponse, HttpError>, CallError> {
         let (limit, server) = (self.settings.timeout, self.settings.name.clone());
-        let deadline = Instant::now() + limit;
-        let mut refused = Vec::new();
-        loop {
-            let proving = timeout_at(deadline, means.prove(&refused));
-            let proofs = tokio::select! {
-                biased;
-                () = self.known.closed() => Ok(Err(CLOSED.to_owned().into())),
-                proofs = proving => proofs,
-            };
-            let late =
-                |may_have_run| CallError::TimedOut { server: server.clone(), limit, may_have_run };
-            let proofs = proofs.map_err(|_| late(false))?;
-            let proofs = proofs.map_err(|error| error.into_error(&server))?;
-            let sending = known.client.send(proofs.put(request.clone()), self.settings.answer);
-            let sent = tokio::select! {
-                biased;
-                () = self.known.closed() => Err(HttpError::Lost(CLOSED.to_owned())),
-                sent = timeout_at(deadline, sending) => {
-                    sent.map_err(|_| late(ticket.effect() != Effect::Read))?
-                }
-            };
-            let is_refused = sent.as_ref().is_ok_and(|response| response.status == 401);
-            if !is_refused || !refused.is_empty() || proofs.tokens.is_empty() {
-                return Ok((sent, proofs));
+        let client = known.client.with(Arc::clone(credentials) as Arc<dyn Credentials>);
+        let sent = tokio::select! {
+            biased;
+            () = self.known.closed() => {
+                let reason = CLOSED.to_owned();
+                let was_sent = credentials.are_applied();
+                return Ok(Err(if was_sent { HttpError::Lost(reason) } else { HttpError::NotSent(reason) }));
             }
-            refused.clone_from(&proofs.tokens);
-        }
+            sent = timeout(limit, client.send(request, self.settings.answer)) => sent,
+        };
+        sent.map_err(|_| {
+            let may_have_run = ticket.effect() != Effect::Read && credentials.are_applied();
+            CallError::TimedOut { server, limit, may_have_run }
+        })
     }
 
     /// What it means to whoever called that nothing came back.
@@ -169,6 +159,31 @@ impl OpenApiServer {
             }
         }
     }
+
+    /// Whether anything answers at its address; what the answer is does not matter.
+    async fn ping(&self) -> Result<(), CallError> {
+        let known = self.known().await?;
+        let path = known.base.address().path().to_owned();
+        let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
+        let wait = self.settings.startup_timeout;
+        let reason = match timeout(wait, known.client.send(request, 0)).await {
+            Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
+            Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
+                return Ok(());
+            }
+            Ok(Err(HttpError::Blocked(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::AddressBlocked { server, reason });
+            }
+            Ok(Err(HttpError::Elsewhere(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::LedElsewhere { server, reason });
+            }
+            Err(_) => format!("no answer within {wait:?}"),
+        };
+        let origin = known.base.address().origin();
+        Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+    }
 }
 
 impl Backend for OpenApiServer {
@@ -180,48 +195,34 @@ impl Backend for OpenApiServer {
         self.known.state(|known| known.offer.lacking.as_ref())
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.known().await?.offer.about)) }.boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        self.known.peek(|known| Arc::clone(&known.offer.about))
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        self.known.peek(|_| ())?;
+        Some(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.call(ticket).boxed()
-    }
-
-    /// Whether anybody answers at its address; what the answer is does not matter.
-    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        async {
-            let known = self.known().await?;
-            let path = known.base.address().path().to_owned();
-            let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
-            let wait = self.settings.startup_timeout;
-            let reason = match timeout(wait, known.client.send(request, 0)).await {
-                Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
-                Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
-                    return Ok(());
-                }
-                Ok(Err(HttpError::Blocked(reason))) => {
-                    let server = self.settings.name.clone();
-                    return Err(CallError::AddressBlocked { server, reason });
-                }
-                Ok(Err(HttpError::Elsewhere(reason))) => {
-                    let server = self.settings.name.clone();
-                    return Err(CallError::LedElsewhere { server, reason });
-                }
-                Err(_) => format!("no answer within {wait:?}"),
-            };
-            let origin = known.base.address().origin();
-            Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        async move {
+            self.known().await?;
+            Ok(self as Arc<dyn Connection>)
         }
         .boxed()
+    }
+
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        match system.message() {
+            SystemMessage::Ping => self.ping().boxed(),
+            SystemMessage::Level(_) | SystemMessage::Unsubscribe(_) => ready(Ok(())).boxed(),
+        }
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -230,7 +231,33 @@ impl Backend for OpenApiServer {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.known.close();
-        futures::future::ready(()).boxed()
+        ready(()).boxed()
+    }
+}
+
+impl Connection for OpenApiServer {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        _: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        match outgoing.message() {
+            Message::Call(ticket) => self.call(ticket).boxed(),
+            Message::Side(_) | Message::Task(_) => {
+                ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
+            }
+        }
     }
 }
 

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capstan_model::Secret;
+use capstan_safety::clean::visible;
+use capstan_safety::mask::Masker;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 use crate::spawn::{Exit, Keeper, Launch, SpawnError, find, spawn};
-use capstan_safety::mask::{Masker, visible};
 
 /// How long the keeper has to end the tree before it is killed itself.
 const PATIENCE: Duration = Duration::from_secs(5);

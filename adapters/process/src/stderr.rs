@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::ServerName;
-use capstan_safety::mask::mask_prose;
-use capstan_safety::mask::{Masker, visible};
+use capstan_safety::clean::visible;
+use capstan_safety::mask::{Masker, mask_prose};
 use tokio::io::AsyncRead;
 use tracing::info;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use capstan_app::{AppError, ErrorKind};
+use capstan_app::{hub_settings, reload};
 use capstan_config::source::DYNAMIC;
 use capstan_config::{Dialect, Kind, Scope, ServerEntry, SourceFile};
 use capstan_model::ServerName;
 
 use super::Live;
-use crate::assemble;
 
 impl Live {
     /// Adds a server; `text` is its entry, as a file would have it.
@@ -37,7 +37,7 @@ impl Live {
             return Err(AppError::denied(rule));
         }
         dynamic.insert(name.to_owned(), source);
-        self.change(self.files(), dynamic).await?;
+        self.change(reload::files(&self.setup()), dynamic).await?;
         drop(turn);
         Ok(entry.name)
     }
@@ -59,7 +59,7 @@ impl Live {
             )));
         }
         let display = entry.display.clone();
-        self.change(self.files(), dynamic).await?;
+        self.change(reload::files(&self.setup()), dynamic).await?;
         drop(turn);
         Ok(display)
     }
@@ -105,5 +105,5 @@ fn forbidden(config: &capstan_config::Config, entry: &ServerEntry) -> Option<Str
         Kind::Cli(cli) => &cli.program,
         Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_) => return None,
     };
-    assemble::forbids(config, entry, program)
+    hub_settings::forbids(config, entry, program)
 }

@@ -1,22 +1,21 @@
 //! A gateway that runs while its configuration changes.
 //!
-//! Read in this order: `follow` says when to look again, here is what becomes of what is found,
-//! `sources` which files count, `before` what a new hub takes over, `retired` what becomes of the
-//! rest, `dynamic` are servers that are added without a file, `steer` how shells come in.
+//! Read in this order: `follow` says when to look again, here a new hub is built and put in place
+//! (`capstan_app::reload` decides whether), `retired` closes what the old one leaves, `dynamic` are servers that are added without a file, `endpoint` how shells reach it.
 //!
 //! **Invariant:** a change counts as a whole or not at all. What cannot be used leaves everything as
 //! it was, and is told.
 
-mod before;
 mod dynamic;
 mod follow;
 mod retired;
-mod sources;
-mod steer;
+mod endpoint;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use capstan_app::hub_settings::{self, Before};
+use capstan_app::reload::{self, Face};
 use capstan_app::{AppError, Selection, Setup};
 use capstan_config::{Problem, SourceFile};
 use capstan_gateway::Gateway;
@@ -27,15 +26,13 @@ use capstan_model::ServerState;
 use futures::future::{join, join_all};
 use indexmap::IndexMap;
 
-pub(crate) use before::Before;
+pub(crate) use endpoint::Endpoint;
 pub(crate) use follow::follow;
-pub(crate) use steer::Door;
 
 use crate::approvals;
-use crate::assemble;
+use crate::assemble::{self, Approve};
 use crate::attach;
 use crate::host::{LocalHost, approve};
-use crate::serve;
 use crate::tending::Tending;
 use crate::world::World;
 use retired::Retired;
@@ -65,13 +62,6 @@ pub(crate) struct Live {
     retired: Arc<Retired>,
 }
 
-/// How clients come in: what must not be configured depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Face {
-    Stdio,
-    Http,
-}
-
 /// What is in force.
 struct Now {
     setup: Setup,
@@ -96,7 +86,7 @@ impl Live {
         tending: Arc<Tending>,
     ) -> Arc<Self> {
         let (dynamic, trouble, stale) = (IndexMap::new(), None, Vec::new());
-        let held = sources::unapproved(&setup.files);
+        let held = reload::unapproved(&setup.files);
         Arc::new(Self {
             host: LocalHost::new(Arc::clone(world)),
             selection: selection.clone(),
@@ -154,7 +144,7 @@ impl Live {
 
     /// Which configuration is in force, so that two can be compared.
     pub(crate) fn digest(&self) -> String {
-        attach::digest(&self.host.world, &self.selection, &self.files())
+        attach::digest(&self.host.world, &self.selection, &reload::files(&self.setup()))
     }
 
     pub(crate) fn hub(&self) -> Arc<Hub> {
@@ -169,7 +159,13 @@ impl Live {
 
     async fn read_again(&self) -> Result<Changed, AppError> {
         let files = self.read_whole().await?;
-        let (files, held) = self.settled(files);
+        let (files, held) = match approve(&self.selection) {
+            Approve::All => (files, Vec::new()),
+            Approve::Approved => {
+                let held = reload::unapproved(&files);
+                (reload::settled(files, &self.setup()), held)
+            }
+        };
         self.hold(&held);
         let dynamic = self.now().dynamic.clone();
         self.change(files, dynamic).await
@@ -183,7 +179,7 @@ impl Live {
             tokio::time::sleep(QUIET).await;
             let again = self.read().await;
             match (&read, &again) {
-                (Ok(files), Ok(again)) if sources::same(files, again) => break,
+                (Ok(files), Ok(again)) if reload::same(files, again) => break,
                 (Err(failure), Err(again)) if failure.message == again.message => break,
                 _ => read = again,
             }
@@ -208,16 +204,16 @@ impl Live {
         // Of one scope the last comes first, and what was added comes last, in its order.
         let added = dynamic.values().rev().cloned();
         let sources: Vec<SourceFile> = added.chain(files).collect();
-        if sources::same(&sources, &before.files) {
+        if reload::same(&sources, &before.files) {
             return Ok(Changed::Nothing);
         }
         let setup = self.host.put_together(sources, &self.selection);
-        sources::check(&setup, &before, self.face)?;
+        reload::check(&setup, &before, self.face)?;
         let hub = self.next(&setup, &before)?;
         self.settle(&hub).await;
-        sources::tell(&setup, &before);
-        let stale = sources::needs_restart(&self.first.loaded, &setup.loaded);
-        sources::tell_stale(&stale, &self.needs_restart());
+        reload::warn_changes(&setup, &before);
+        let stale = reload::needs_restart(&self.first.loaded, &setup.loaded);
+        reload::warn_restart(&stale, &self.needs_restart());
         let hub = Arc::new(hub);
         let old = self.gateway.renew(&hub);
         {
@@ -238,7 +234,7 @@ impl Live {
         let manner = (approve(&self.selection), Others::Clients);
         let hub = assemble::hub_after(world, &setup.loaded, manner, Some(&known));
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
-        serve::widen(&mut hub);
+        hub_settings::widen(&mut hub);
         let approvals = approvals::at_the_gateway(world, &setup.loaded, &hub.clock);
         hub.approvals = Arc::new(approvals.after(old.approvals()));
         self.tending.supervise(&mut hub, &setup.loaded.config);
@@ -260,6 +256,22 @@ impl Live {
             tokio::time::timeout(SETTLE, hub.list(name, Listing::Tools, freshness))
         });
         drop(join_all(asked).await);
+    }
+
+    /// Keeps which files wait for an approval, and warns of new ones.
+    fn hold(&self, held: &[String]) {
+        let before = std::mem::replace(&mut self.now().held, held.to_vec());
+        for file in held.iter().filter(|file| !before.contains(file)) {
+            tracing::warn!(
+                "{file} has changed and is not approved, so nothing of it is used; read it and run \
+                 `capstan trust`"
+            );
+        }
+    }
+
+    /// True if a file waits for an approval.
+    fn awaits_approval(&self) -> bool {
+        !self.now().held.is_empty()
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {

@@ -30,7 +30,7 @@ const FILES: [(&str, &str, &str); 14] = [
 
 fn fixture(name: &str) -> String {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    read(tree.join("core/config/tests/clients").join(name))
+    read(tree.join("core/import/tests/clients").join(name))
 }
 
 /// The place of a client's file, wherever this world has its configuration.

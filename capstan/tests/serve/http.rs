@@ -65,7 +65,7 @@ fn a_server_that_is_required_must_be_there() {
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_to_do() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = format!("serve --http {}", taken.local_addr().unwrap());
     let auth = r#"{"mcpServers":{},"serverAuth":{"provider":"bearer"}}"#;
     for (words, code, piece) in [

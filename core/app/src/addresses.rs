@@ -1,6 +1,6 @@
 //! What the command line needs to know of addresses.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use capstan_hub::ports::BoxFuture;
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use capstan_config::edit::EditError;
 use capstan_config::{Problem, SourceFile};
 use capstan_model::{CallError, ErrorCode};
+use serde::{Deserialize, Serialize};
 
 /// Why an operation failed.
 #[derive(Clone, Debug)]
@@ -26,7 +27,8 @@ pub struct AppError {
 }
 
 /// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// A tool reported an error, or a check found one.
     Failed,

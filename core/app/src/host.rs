@@ -1,20 +1,19 @@
 //! The ports that are not yet behind a service.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use capstan_config::Scope;
 use capstan_hub::Hub;
 use capstan_hub::ports::BoxFuture;
-use capstan_model::{Kind, ServerName};
 
 use crate::{
     Addresses, AppError, Approval, AuditMark, AuditQuery, AuditRow, AuditWhole, Change, Check,
-    Clients, ConfigFile, PendingApprovals, Registries, Rules, Selection, Setup, Usage,
+    Clients, ConfigFile, NameCache, PendingApprovals, Registries, Rules, Selection, Setup, Usage,
 };
 
 /// The program around the command line.
 pub trait Host:
-    Addresses + Clients + PendingApprovals + Registries + Rules + Usage + Send + Sync
+    Addresses + Clients + NameCache + PendingApprovals + Registries + Rules + Usage + Send + Sync
 {
     /// Reads the configuration. Problems with it are in the result.
     fn load(&self, selection: &Selection) -> Result<Setup, AppError>;
@@ -48,12 +47,6 @@ pub trait Host:
 
     /// Checks the audit log's chain.
     fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, AppError>;
-
-    /// Keeps the names of a server's tools, resources or prompts, for completions.
-    fn remember(&self, kind: Kind, server: &ServerName, names: Vec<String>);
-
-    /// The names that were kept, by server.
-    fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)>;
 
     /// How the user can call us again: `capstan`, or a path.
     fn program(&self) -> String;

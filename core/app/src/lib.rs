@@ -6,6 +6,9 @@
 //! **Invariant:** no I/O of its own: no file, environment, process, socket or clock except through a
 //! port.
 
+pub mod api;
+pub mod hub_settings;
+pub mod reload;
 mod error;
 mod setup;
 mod configs;
@@ -17,6 +20,8 @@ mod pending_approvals;
 mod usage;
 mod rules;
 mod doctor;
+mod names;
+mod gateways;
 mod host;
 
 pub use addresses::{Addresses, UrlAddresses};
@@ -25,9 +30,12 @@ pub use clients::{Clients, Installed, Mode, Spot, Uninstalled};
 pub use configs::{Approval, Change, ConfigFile};
 pub use doctor::{Check, CheckStatus};
 pub use error::{AppError, ErrorKind};
+pub use gateways::{Gateways, NotRun, Which};
 pub use host::Host;
+pub use names::NameCache;
 pub use pending_approvals::{PendingApprovals, Seen};
 pub use registries::Registries;
 pub use rules::Rules;
+pub(crate) use setup::scope_word;
 pub use setup::{Selection, Setup, nearest};
 pub use usage::Usage;

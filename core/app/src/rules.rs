@@ -1,6 +1,5 @@
 //! What commands need that only weigh rules: nothing of it opens, writes or starts anything.
 
-use capstan_policy::Policy;
 use jiff::Timestamp;
 
 use crate::Setup;
@@ -8,9 +7,6 @@ use crate::{AppError, Selection};
 
 /// The rules of a configuration, and the time to weigh them by.
 pub trait Rules {
-    /// The rules of a configuration.
-    fn policy(&self, setup: &Setup) -> Result<Policy, AppError>;
-
     /// Reads only what is managed and the files that `--config` and `CAPSTAN_CONFIG` name.
     fn load_alone(&self, selection: &Selection) -> Result<Setup, AppError>;
 

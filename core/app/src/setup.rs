@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_config::{Loaded, Problem, ServerEntry, SourceFile};
+use capstan_config::{Loaded, Origin, Problem, ServerEntry, SourceFile};
 use capstan_model::ServerName;
 
 use crate::AppError;
@@ -70,6 +70,11 @@ impl Setup {
             }
         })
     }
+}
+
+/// The word for where a server is configured.
+pub(crate) fn scope_word(origin: &Origin) -> &'static str {
+    if origin.is_dynamic() { "dynamic" } else { origin.scope.as_str() }
 }
 
 /// The word most similar to `wanted`, if one is similar enough to suggest.

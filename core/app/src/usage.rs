@@ -8,7 +8,7 @@ use capstan_model::ServerName;
 use crate::Setup;
 
 /// Knows how often servers are called.
-pub trait Usage {
+pub trait Usage: Send + Sync {
     /// How often each server is called and how long a gateway keeps it without use. Empty when
     /// that is not known.
     fn usage<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>>;

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`source`] parses a file into a tree of values that know their place, `read`
 //! finds out what the tree means, [`merge`] combines the files into a [`Config`], whose types are in
-//! [`settings`]. Beside that stand [`edit`] (text to text), [`show()`], [`mask`] and `redact` (what
+//! [`settings`]. Beside that stand [`edit`] (text to text), [`show()`] and `redact` (what
 //! people see), and [`schema()`] and [`reference()`] (what they look up).
 //!
 //! Files of other programs are read by `capstan-import`, through the port [`FileReader`].
@@ -17,17 +17,13 @@ pub mod settings;
 mod refuse;
 mod read;
 pub mod merge;
-pub mod mask;
 mod redact;
 mod show;
 pub mod edit;
-mod shape;
-mod shape_access;
 mod schema;
 mod reference;
 
 pub use fields::nearest;
-pub use mask::{is_secret_name, mask_argument, mask_arguments, mask_url};
 pub use merge::dead_rules::dead_rules;
 pub use merge::environment::EnvSettings;
 pub use merge::{Loaded, load};
@@ -40,7 +36,7 @@ pub use settings::overrides::{ToolOverride, ToolOverrides};
 pub use settings::rule::{OrderedRule, Reach, Rule, Rules};
 pub use settings::server::{
     CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
-    Protocol, Remote, Server, ServerEntry, Start, ToolList,
+    Protocol, RESTRICTING_KEYS, Remote, Server, ServerEntry, Start, ToolList,
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,

@@ -83,7 +83,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
 ];
 
 const INTRODUCTION: &str = "\
-<!-- Generated from core/config/src/shape.rs; `./dev/bless` writes it anew. -->
+<!-- Generated from core/config/src/settings/; `./dev/bless` writes it anew. -->
 
 # Configuration
 

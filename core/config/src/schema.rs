@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::shape::File;
+use crate::settings::file::File;
 
 /// The schema, for editors and for whoever checks files by other means.
 pub fn schema() -> Value {
@@ -14,7 +14,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Every key may be left out, but a rule needs its pattern.
+/// Makes every key optional except the pattern of a rule, and leaves out defaults that are empty.
 fn relax(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -23,6 +23,10 @@ fn relax(schema: &mut Value) {
                 if required.is_empty() {
                     object.shift_remove("required");
                 }
+            }
+            let empty = |default: &Value| default.is_null() || *default == Value::Array(Vec::new());
+            if object.get("default").is_some_and(empty) {
+                object.shift_remove("default");
             }
             object.values_mut().for_each(relax);
         }

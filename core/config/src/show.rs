@@ -3,13 +3,14 @@
 use capstan_model::secret::MASK;
 use serde::Serialize;
 
-use crate::mask::{is_secret_name, mask_arguments, mask_text};
 use crate::merge::Loaded;
 use crate::redact::names::{DOORS, has_chosen_names, is_known, is_plain_map};
 use crate::settings::server::Server;
 use crate::source::SourceFile;
 use crate::source::expand::join;
 use crate::source::tree::{Node, Table, Value};
+use capstan_model::secret::is_secret_name;
+use capstan_safety::mask::{mask_arguments, mask_text};
 
 /// The origin of a value that nobody wrote.
 pub(crate) const DEFAULT: &str = "default";
@@ -64,6 +65,11 @@ pub(crate) fn server(
 /// A string as a file would have it.
 pub(crate) fn text(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
+}
+
+/// A value as a file would have it.
+pub(crate) fn json(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), text)
 }
 
 /// A list of strings as a file would have it.

@@ -1,63 +1,48 @@
-//! Whether a server's address is one we can connect to.
+//! Whether a server's address is one that requests can be sent to.
 
-/// Ports of services that do not speak HTTP. A request there may be taken for their own protocol.
+use url::{ParseError, Url};
+
+/// Ports of services that do not speak HTTP. Such a service may take a request for its own protocol.
 const ODD_PORTS: &[u16] = &[
     21, 22, 23, 25, 53, 110, 111, 119, 135, 139, 143, 389, 445, 465, 514, 587, 636, 993, 995, 1433,
     2049, 2375, 2376, 2379, 3306, 3389, 5432, 5900, 6379, 10250, 11211, 27017,
 ];
 
-/// What is wrong with an address, as the end of a sentence.
+/// The fault of an address, as the end of a sentence.
 pub(crate) type Fault = &'static str;
+
+const NO_SCHEME: Fault = "does not begin with `https://`, `http://` or `unix://`";
 
 /// Checks an address: `http://` or `https://` with a host, or `unix://` with a path.
 pub(crate) fn check(url: &str) -> Result<(), Fault> {
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("contains a space or a control character");
     }
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return Err("does not begin with `https://`, `http://` or `unix://`");
-    };
+    let (scheme, rest) = url.split_once("://").ok_or(NO_SCHEME)?;
     match scheme.to_ascii_lowercase().as_str() {
-        "http" | "https" => host(rest),
+        // The parser skips further slashes, and would take the path for the host.
+        "http" | "https" if rest.starts_with(['/', '\\']) => Err("has no host"),
+        "http" | "https" => Url::parse(url).map(drop).map_err(fault),
         "unix" if rest.starts_with('/') && rest.len() > 1 => Ok(()),
         "unix" => Err("names no socket; write `unix:///path/to.sock`"),
-        _ => Err("does not begin with `https://`, `http://` or `unix://`"),
+        _ => Err(NO_SCHEME),
     }
 }
 
-/// The port of an address, where it is one that HTTP is not spoken on.
+/// The port of an address, if HTTP is not spoken there.
 pub(crate) fn odd_port(url: &str) -> Option<u16> {
-    let (_, rest) = url.split_once("://")?;
-    let (_, port) = authority(rest).ok()?;
-    port?.parse().ok().filter(|port| ODD_PORTS.contains(port))
+    let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
+    url.port().filter(|port| ODD_PORTS.contains(port))
 }
 
-fn host(rest: &str) -> Result<(), Fault> {
-    let (host, port) = authority(rest)?;
-    if host.is_empty() {
-        return Err("has no host");
+#[expect(clippy::wildcard_enum_match_arm, reason = "the errors are the parser's, and may grow")]
+fn fault(error: ParseError) -> Fault {
+    match error {
+        ParseError::EmptyHost => "has no host",
+        ParseError::InvalidPort => "has no valid port",
+        ParseError::InvalidIpv6Address => "has a malformed IPv6 address",
+        _ => "has a malformed host",
     }
-    match port {
-        Some(port) if port.parse::<u16>().is_err() => Err("has no valid port"),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// The host of an address without its brackets, and the port.
-fn authority(rest: &str) -> Result<(&str, Option<&str>), Fault> {
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
-    Ok(match address.strip_prefix('[') {
-        Some(v6) => match v6.split_once(']') {
-            Some((host, "")) => (host, None),
-            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or("has no valid port")?)),
-            None => return Err("has a `[` without a `]`"),
-        },
-        None => match address.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (address, None),
-        },
-    })
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn every_key_is_read() {
     assert_eq!(loaded.problems, []);
     let text = |text: &str| Some(text.to_owned());
     let expected = Gateway {
-        listen: text("0.0.0.0:9090"),
+        listen: "0.0.0.0:9090".to_owned(),
         metrics_listen: text(":9091"),
         public_url: text("https://mcp.example.com"),
         allowed_hosts: vec!["mcp.example.com".to_owned()],
@@ -79,7 +79,7 @@ fn of_two_files_the_one_that_comes_first_counts() {
     let managed = "[gateway]\nlisten = \":1\"";
     let user = "[gateway]\nlisten = \":2\"\nallowed_hosts = [\"h\"]";
     let gateway = load(&[(Scope::User, user), (Scope::Managed, managed)]).config.gateway;
-    assert_eq!(gateway.listen.as_deref(), Some(":1"));
+    assert_eq!(gateway.listen, ":1");
     assert_eq!(gateway.allowed_hosts, ["h"]);
 }
 

@@ -1,7 +1,7 @@
 //! Several files become one configuration, and none loosens what another forbids.
 
 use capstan_config::NativeFiles;
-use capstan_config::{Loaded, Reach, Scope, SourceFile, Surroundings, load};
+use capstan_config::{AuditOnFull, Loaded, Reach, Scope, SourceFile, Surroundings, load};
 
 fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
     SourceFile::new(path, scope, text)
@@ -224,7 +224,7 @@ fn the_bounds_of_the_audit_log_are_read_and_must_make_sense() {
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let kept = loaded.config.audit;
     assert_eq!((kept.max_size, kept.max_total, kept.durable), (1 << 20, 4 << 20, true));
-    assert_eq!((kept.retention.as_secs(), kept.on_full.as_str()), (30 * 24 * 3600, "refuse"));
+    assert_eq!((kept.retention.as_secs(), kept.on_full), (30 * 24 * 3600, AuditOnFull::Refuse));
     for lines in [
         "retention = 90",
         "retention = \"0d\"",

@@ -6,10 +6,8 @@ use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::ready;
 
-use crate::Answer;
-use crate::catalog::Typing;
-use crate::pipeline::Ticket;
-use crate::ports::{About, Backend, BoxFuture, Item, Listing, Operator};
+use crate::pipeline::System;
+use crate::ports::{About, Backend, BoxFuture, Connection, Footprint};
 
 /// Stands where a server would be: disabled, not approved, or with a broken entry.
 pub struct Absent {
@@ -34,9 +32,9 @@ impl Absent {
         Self { name, state, rule: Some(rule) }
     }
 
-    fn refusal<T>(&self) -> Result<T, CallError> {
+    fn refusal(&self) -> CallError {
         if let Some(rule) = &self.rule {
-            return Err(CallError::Denied { item: self.name.to_string(), rule: rule.clone() });
+            return CallError::Denied { item: self.name.to_string(), rule: rule.clone() };
         }
         let state = self.state.name().as_str();
         let reason = match self.state.reason() {
@@ -46,7 +44,7 @@ impl Absent {
             }
             None => format!("it is {state}"),
         };
-        Err(CallError::Unreachable { server: self.name.clone(), reason })
+        CallError::Unreachable { server: self.name.clone(), reason }
     }
 }
 
@@ -59,24 +57,26 @@ impl Backend for Absent {
         self.state.clone()
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        ready(self.refusal()).boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        None
     }
 
-    fn list(&self, _: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        ready(self.refusal()).boxed()
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        None
     }
 
-    fn run<'a>(
-        &'a self,
-        _: &'a Ticket,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        ready(self.refusal()).boxed()
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        ready(Err(self.refusal())).boxed()
     }
 
-    fn complete<'a>(&'a self, _: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
-        ready(self.refusal()).boxed()
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {

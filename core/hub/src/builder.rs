@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use crate::catalog::Catalog;
 use crate::elicit::OpenQuestions;
 use crate::hub::{Hub, Limits};
-use crate::life::{Supervision, Supervisor};
+use crate::life::{Server, Supervision, Supervisor, Terms};
 use crate::ports::{AuditLog, Backend, Changes, Clock};
 use crate::trace::Tracer;
 use crate::{Approvals, Pins, Rates};
@@ -43,9 +43,16 @@ pub struct HubBuilder {
 
 /// A server of the hub to be built.
 enum Slot {
-    New(Arc<dyn Backend>),
+    New(Arc<dyn Backend>, Care),
     /// Taken over from the hub before, with its connection.
-    Kept(Arc<dyn Backend>),
+    Kept(Arc<Server>),
+}
+
+/// The supervision of a new server.
+enum Care {
+    None,
+    Counted(Arc<Supervisor>),
+    Full(Arc<Supervisor>, Terms),
 }
 
 // === impl HubBuilder ===
@@ -90,7 +97,7 @@ impl HubBuilder {
 
     /// Adds a server, in place of one of the same name.
     pub fn add(&mut self, server: Arc<dyn Backend>) {
-        self.servers.insert(server.name().clone(), Slot::New(server));
+        self.servers.insert(server.name().clone(), Slot::New(server, Care::None));
     }
 
     /// Takes a server over from the hub before, with its connection; false if it has none of that
@@ -109,11 +116,12 @@ impl HubBuilder {
         how: impl Fn(&ServerName, &ServerState) -> Supervision,
     ) {
         for (name, slot) in &mut self.servers {
-            let Slot::New(server) = slot else { continue };
-            match how(name, &server.state()) {
-                Supervision::None => {}
-                Supervision::Counted => *server = supervisor.count(Arc::clone(server)),
-                Supervision::Full(terms) => *server = supervisor.take(Arc::clone(server), terms),
+            if let Slot::New(server, supervision) = slot {
+                *supervision = match how(name, &server.state()) {
+                    Supervision::None => Care::None,
+                    Supervision::Counted => Care::Counted(Arc::clone(supervisor)),
+                    Supervision::Full(terms) => Care::Full(Arc::clone(supervisor), terms),
+                };
             }
         }
     }
@@ -126,7 +134,12 @@ impl HubBuilder {
     /// The hub. Nothing is started yet.
     pub fn build(self) -> Hub {
         let server = |(name, slot)| match slot {
-            Slot::New(server) | Slot::Kept(server) => (name, server),
+            Slot::Kept(server) => (name, server),
+            Slot::New(server, Care::None) => (name, Server::new(server)),
+            Slot::New(server, Care::Counted(by)) => (name, Server::counted(server, &by)),
+            Slot::New(server, Care::Full(by, terms)) => {
+                (name, Server::supervised(server, &by, terms))
+            }
         };
         Hub {
             servers: self.servers.into_iter().map(server).collect(),

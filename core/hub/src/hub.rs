@@ -19,8 +19,9 @@ use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::elicit::OpenQuestions;
+use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Backend, Changes, Clock, Item, Listener, Operator};
+use crate::ports::{AuditLog, Changes, Clock, Item, Listener, Operator};
 use crate::told::{self, Explained};
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Session};
@@ -30,7 +31,7 @@ use crate::{Approvals, Call, Pins, Rates, Session};
 /// A hub is never edited. [`HubBuilder`](crate::HubBuilder) makes one.
 pub struct Hub {
     /// In the order of the configuration.
-    pub(crate) servers: IndexMap<ServerName, Arc<dyn Backend>>,
+    pub(crate) servers: IndexMap<ServerName, Arc<Server>>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) clock: Arc<dyn Clock>,

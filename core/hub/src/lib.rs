@@ -26,7 +26,6 @@ pub mod life;
 pub mod trace;
 pub mod told;
 pub mod replay;
-mod errand;
 pub mod rates;
 pub mod pins;
 pub mod hub;
@@ -41,7 +40,10 @@ pub use entry::{Entry, Ground, Outcome};
 pub use flow::{Begun, Flow, Source};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
-pub use pipeline::{Admitted, Asks, Attempt, Delivery, Flowing, Screened, Shape, Ticket};
+pub use pipeline::{
+    Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
+    System, SystemMessage, TaskHandle, TaskOp, TaskRequest, Ticket,
+};
 pub use rates::{Rate, Rates};
 pub use servers::{Freshness, Retired, Vitals};
 pub use told::{Door, Explained, Told};

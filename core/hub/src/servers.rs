@@ -5,7 +5,9 @@ use std::sync::Arc;
 use capstan_model::{CallError, ServerName, ServerState};
 
 use crate::hub::Hub;
-use crate::ports::{About, Backend, Footprint, Item, Listing, Pace};
+use crate::life::Server;
+use crate::pipeline::System;
+use crate::ports::{About, Footprint, Item, Listing, Pace};
 
 /// How up to date a list has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct Vitals {
 }
 
 /// Connections that a newer hub does not use. They are closed when this is told to.
-pub struct Retired(Vec<Arc<dyn Backend>>);
+pub struct Retired(Vec<Arc<Server>>);
 
 impl Hub {
     /// The names of the servers, in the order of the configuration.
@@ -52,7 +54,7 @@ impl Hub {
 
     /// Who a server is, as far as that is known; starts nothing.
     pub fn about(&self, server: &ServerName) -> Option<Arc<About>> {
-        self.servers.get(server)?.known()
+        self.servers.get(server)?.about()
     }
 
     /// The state of a server, how it is used, and what it uses up. Starts nothing.
@@ -92,7 +94,7 @@ impl Hub {
     /// # Errors
     /// When the server cannot be used.
     pub async fn start(&self, server: &ServerName) -> Result<(), CallError> {
-        self.server(server)?.wake().await
+        self.server(server)?.wake().await.map(drop)
     }
 
     /// Who a server is; connects if that is not known.
@@ -100,7 +102,12 @@ impl Hub {
     /// # Errors
     /// When the server cannot be used.
     pub async fn introduce(&self, server: &ServerName) -> Result<Arc<About>, CallError> {
-        self.server(server)?.about().await
+        let server = self.server(server)?;
+        if let Some(about) = server.about() {
+            return Ok(about);
+        }
+        drop(server.wake().await?);
+        Ok(server.about().unwrap_or_default())
     }
 
     /// Asks a server that is connected whether it is still there.
@@ -108,7 +115,23 @@ impl Hub {
     /// # Errors
     /// When it does not answer.
     pub async fn check(&self, server: &ServerName) -> Result<(), CallError> {
-        self.server(server)?.check().await
+        self.server(server)?.inform(&System::ping()).await
+    }
+
+    /// Tells a server how much to log; starts nothing.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn set_level(&self, server: &ServerName, level: &str) -> Result<(), CallError> {
+        self.server(server)?.inform(&System::level(level.to_owned())).await
+    }
+
+    /// Ends a subscription; starts nothing.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn unsubscribe(&self, server: &ServerName, uri: &str) -> Result<(), CallError> {
+        self.server(server)?.inform(&System::unsubscribe(uri.to_owned())).await
     }
 
     /// What a server lists. Tools are compared with what was approved of them before anything is
@@ -125,6 +148,12 @@ impl Hub {
         self.judged(self.server(server)?, listing, freshness).await.map(|(items, _)| items)
     }
 
+    /// What a running server lists, where nothing has to be waited for.
+    pub fn listed(&self, server: &ServerName, listing: Listing) -> Option<Arc<[Item]>> {
+        let lease = self.servers.get(server)?.lease()?;
+        self.judged_at_once(&lease, listing).map(|(items, _)| items)
+    }
+
     /// What a server lists, for as long as that takes; another hub may take the place of this one
     /// meanwhile.
     pub fn list_in_background(
@@ -133,10 +162,10 @@ impl Hub {
         listing: Listing,
     ) -> impl Future<Output = Result<(), CallError>> + Send + 'static {
         let server = self.server(server).cloned();
-        async move { server?.list(listing).await.map(drop) }
+        async move { server?.list(listing, Freshness::Known).await.map(drop) }
     }
 
-    pub(crate) fn server(&self, name: &ServerName) -> Result<&Arc<dyn Backend>, CallError> {
+    pub(crate) fn server(&self, name: &ServerName) -> Result<&Arc<Server>, CallError> {
         self.servers.get(name).ok_or_else(|| {
             let reason = "it is not in use".to_owned();
             CallError::Unreachable { server: name.clone(), reason }
@@ -144,7 +173,7 @@ impl Hub {
     }
 }
 
-fn vitals(server: &Arc<dyn Backend>) -> Vitals {
+fn vitals(server: &Arc<Server>) -> Vitals {
     Vitals {
         server: server.name().clone(),
         state: server.state(),

@@ -44,9 +44,10 @@ fn listing(
     wait: Duration,
     listed: impl Fn() -> Listed + Send + Sync + 'static,
 ) -> Server {
+    let there = Instant::now() + wait;
     let lists = move |_| {
         let listed = listed();
-        tokio::time::sleep(wait).map(|()| listed).boxed()
+        tokio::time::sleep_until(there).map(|()| listed).boxed()
     };
     Server { lists: Box::new(lists), ..Server::new(name, &[]) }
 }

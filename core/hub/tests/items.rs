@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::catalog::{Gathered, Patience, Reference, Typing};
-use capstan_hub::ports::{Backend, Listing};
-use capstan_hub::{Absent, Call};
-use capstan_model::{CallError, Caller, ErrorCode, Front, Kind, ServerName, ServerState, Target};
+use capstan_hub::ports::{Approval, Listing};
+use capstan_hub::{Call, Ground};
+use capstan_model::{Caller, ErrorCode, Front, Kind, ServerName, Target};
+use futures::FutureExt;
+use futures::future::ready;
 
 use world::{Person, Server, World, policy};
 
@@ -69,31 +71,30 @@ async fn who_may_not_use_something_is_not_helped_with_its_values() {
     let policy = policy(&["files:doc://secret/*", "files__poem"], &[], &[]);
     let world = World::new(vec![Server::new("files", NAMES)], policy);
     let files: ServerName = "files".parse().unwrap();
-    let complete =
-        async |of| world.hub.complete(&files, &typing(of), &Caller::operator(Front::Cli)).await;
+    let complete = async |server: &ServerName, of| {
+        let (caller, typing) = (Caller::operator(Front::Cli), typing(of));
+        let agrees = Person {
+            approves: Box::new(|| ready(Approval::once(Ground::ByHand)).boxed()),
+            ..Person::nobody()
+        };
+        world.hub.complete(&world.session, &caller, (server, &typing), &agrees).await
+    };
     for denied in
         [Reference::Template("doc://secret/{c}".to_owned()), Reference::Prompt("poem".to_owned())]
     {
-        assert_eq!(complete(denied).await.unwrap_err().code(), ErrorCode::NotFound);
+        assert_eq!(complete(&files, denied).await.unwrap_err().code(), ErrorCode::NotFound);
     }
     // This server cannot say, which is no failure.
     for free in
         [Reference::Template("doc://open/{c}".to_owned()), Reference::Prompt("greet".to_owned())]
     {
-        assert_eq!(complete(free).await.unwrap(), [""; 0]);
+        assert_eq!(complete(&files, free).await.unwrap(), [""; 0]);
     }
     let nobody: ServerName = "nobody".parse().unwrap();
-    let prompt = typing(Reference::Prompt("greet".to_owned()));
-    assert!(world.hub.complete(&nobody, &prompt, &Caller::operator(Front::Cli)).await.is_err());
-    assert_eq!(world.entries(), [], "to be helped is no call");
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_there_helps_nobody_and_says_why() {
-    let absent = Absent::new("off".parse().unwrap(), ServerState::Disabled);
-    let prompt = typing(Reference::Prompt("greet".to_owned()));
-    let error = absent.complete(&prompt).await.unwrap_err();
-    assert!(matches!(error, CallError::Unreachable { .. }), "{error}");
+    assert!(complete(&nobody, Reference::Prompt("greet".to_owned())).await.is_err());
+    let entries = world.entries();
+    assert_eq!(entries.len(), 5, "each is written down");
+    assert!(entries.iter().all(|entry| entry.method == Some("completion/complete")));
 }
 
 #[tokio::test]

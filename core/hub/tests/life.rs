@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start};
-use capstan_hub::ports::{Errand, Listing, UsageRow};
-use capstan_hub::{Asks, Call, Freshness};
+use capstan_hub::ports::{Listing, UsageRow};
+use capstan_hub::{Asks, Call, Freshness, SideOp};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerState, Target};
 
 use care::{Care, fixed, items};
@@ -216,12 +216,10 @@ async fn a_subscription_and_a_question_keep_a_server() {
     let target = Target::exact(Kind::Resource, id.clone());
     let call = Call::new(Caller::operator(Front::Cli), target, None);
     let (hub, session) = (&server.hub, server.hub.session());
-    let mut attempt = hub.begin(&call);
-    let admitted = attempt.admit(&session, call, &id, Asks::Nobody).await.unwrap();
-    hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await.unwrap();
+    hub.begin(&call).side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
     care.pass(5 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected);
-    hub.own_errand(&server.name, &Errand::Unsubscribe(id.item)).await.unwrap();
+    hub.unsubscribe(&server.name, &id.item).await.unwrap();
     care.pass(Duration::from_secs(5)).await;
     assert_eq!(server.state(), ServerState::Idle);
 

@@ -14,8 +14,12 @@ mod faithful;
 mod laws;
 #[path = "road/counted.rs"]
 mod counted;
+#[path = "road/definition.rs"]
+mod definition;
 #[path = "road/replay.rs"]
 mod replay;
+#[path = "road/tasks.rs"]
+mod tasks;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

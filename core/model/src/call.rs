@@ -1,6 +1,6 @@
 //! What is asked for.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::name::{ItemId, ServerName};
 
@@ -17,7 +17,7 @@ pub struct Target {
 }
 
 /// The three things a server offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Runs something: `tools/call`.

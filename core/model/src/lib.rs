@@ -17,7 +17,6 @@ pub mod error;
 mod hint;
 pub mod secret;
 pub mod credentials;
-pub mod text;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};

@@ -26,7 +26,9 @@ pub struct ServerName(Arc<str>);
 pub struct BadServerName(String);
 
 /// One tool, resource or prompt of one server; shown as `server__item`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct ItemId {
     /// The server that answers.
     pub server: ServerName,
@@ -97,6 +99,13 @@ impl fmt::Display for ServerName {
 impl serde::Serialize for ServerName {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for ServerName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

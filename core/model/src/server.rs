@@ -26,7 +26,7 @@ pub enum ServerState {
 }
 
 /// A [`ServerState`] without its reason, as configuration and output spell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
     /// See [`ServerState::Disabled`].

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use capstan_model::{Caller, Effect, Kind, Ruling, ServerName, Verdict};
-
-use crate::hash::{ByName, Quick};
+use rustc_hash::FxHashMap;
 
 pub use crate::grant::{AccessRule, AccessTo, Grant, Says, Strictness, Wanted};
 
@@ -42,8 +41,8 @@ pub struct Access {
     default: Says,
     strictness: Strictness,
     grants: Vec<Placed>,
-    roles: HashMap<String, Vec<usize>, Quick>,
-    subjects: HashMap<String, Held, Quick>,
+    roles: FxHashMap<String, Vec<usize>>,
+    subjects: FxHashMap<String, Held>,
     rules: Vec<AccessRule>,
     /// Of each server, the grants that can speak of it.
     near: HashMap<ServerName, Near>,
@@ -65,8 +64,8 @@ struct Held {
 /// The grants that can speak of one server.
 #[derive(Clone, Debug, Default)]
 struct Near {
-    roles: HashMap<String, Vec<usize>, Quick>,
-    extra: HashMap<String, Vec<usize>, Quick>,
+    roles: FxHashMap<String, Vec<usize>>,
+    extra: FxHashMap<String, Vec<usize>>,
     /// The same for what is read, for what is written, and for what nobody knows.
     by_need: [Sorted; 3],
 }
@@ -74,8 +73,8 @@ struct Near {
 /// Grants that cover one need.
 #[derive(Clone, Debug, Default)]
 struct Sorted {
-    roles: ByName<Sides>,
-    extra: ByName<Sides>,
+    roles: FxHashMap<String, Sides>,
+    extra: FxHashMap<String, Sides>,
     /// Whether any of them denies. If not, the first that allows decides.
     denies: bool,
 }
@@ -105,8 +104,8 @@ impl Access {
             default,
             strictness,
             grants: Vec::new(),
-            roles: HashMap::default(),
-            subjects: HashMap::default(),
+            roles: FxHashMap::default(),
+            subjects: FxHashMap::default(),
             rules,
             near: HashMap::new(),
         };
@@ -310,7 +309,11 @@ impl Access {
         Near { roles, extra, by_need }
     }
 
-    fn sorted(&self, all: &HashMap<String, Vec<usize>, Quick>, need: Effect) -> ByName<Sides> {
+    fn sorted(
+        &self,
+        all: &FxHashMap<String, Vec<usize>>,
+        need: Effect,
+    ) -> FxHashMap<String, Sides> {
         let sides = |places: &Vec<usize>| {
             let mut sides = Sides::default();
             for at in places {

@@ -10,7 +10,6 @@
 pub mod glob;
 pub mod pattern;
 pub mod rules;
-mod hash;
 mod grant;
 pub mod access;
 pub mod exposure;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::members::Raw;
@@ -32,7 +33,7 @@ impl Json {
     }
 
     /// Writes any serialisable value.
-    pub fn from_value(value: &impl serde::Serialize) -> Result<Self, BadJson> {
+    pub fn from_value(value: &impl Serialize) -> Result<Self, BadJson> {
         Ok(Self(serde_json::to_vec(value)?.into()))
     }
 
@@ -105,6 +106,22 @@ impl Json {
     /// Reads the text into a type of ours, which may leave fields out.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, BadJson> {
         Ok(serde_json::from_slice(&self.0)?)
+    }
+}
+
+/// Writes the text as it is; only serializers of JSON can.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// Keeps the text as it is; only deserializers of JSON can.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(String::from(Box::<str>::from(raw)).into()))
     }
 }
 

@@ -178,3 +178,12 @@ fn every_crate_takes_the_lints_of_the_workspace() {
         assert_eq!(inherits, Some(true), "{}: `[lints] workspace = true`", manifest.path);
     }
 }
+
+#[test]
+fn in_the_binary_only_the_start_and_the_gateway_know_the_command_line() {
+    for file in tree::files_ending(".rs").unwrap() {
+        let may = ["capstan/src/main.rs", "capstan/src/serve.rs"].contains(&file.path.as_str());
+        let knows = file.path.starts_with("capstan/src/") && file.text.contains("capstan_cli");
+        assert!(may || !knows, "{}: use capstan_app instead", file.path);
+    }
+}

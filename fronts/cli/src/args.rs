@@ -47,9 +47,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// All that was typed, for whoever does it somewhere else.
-    #[arg(skip)]
-    pub words: Vec<String>,
 }
 
 /// The commands.
@@ -81,15 +78,15 @@ pub enum Command {
     Prompt(PromptArgs),
     /// Serve all servers to other programs, over stdin and stdout or over HTTP
     Serve(ServeArgs),
-    /// Take over the servers that other clients have
+    /// Import servers from other MCP clients
     Import(ImportArgs),
-    /// Put an entry for Capstan into a client's configuration
+    /// Add Capstan to a client's configuration
     Install(InstallArgs),
     /// Take that entry out again
     Uninstall(ClientArgs),
-    /// Have the gateways that run read their configuration again
+    /// Reload the configuration of running gateways
     Reload,
-    /// Say what would be decided about a call, and why
+    /// Explain what policy decides about a call
     Why(WhyArgs),
     /// Answer calls that wait for an approval in running gateways
     Approvals(ApprovalsArgs),

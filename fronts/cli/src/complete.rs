@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use capstan_app::api::is_plain;
 use capstan_app::{Host, Selection};
 use capstan_model::Kind;
 use clap::CommandFactory;
@@ -36,12 +37,6 @@ pub fn command(host: &Arc<dyn Host>) -> clap::Command {
         command = command.mut_subcommand(verb, |verb| verb.mut_arg(argument, |arg| arg.add(names)));
     }
     command
-}
-
-/// Whether a name has only characters that are safe on the command line of every shell.
-pub(crate) fn is_plain(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_.:/@-".contains(c);
-    !name.is_empty() && name.chars().all(plain)
 }
 
 fn servers(host: &dyn Host) -> Vec<String> {

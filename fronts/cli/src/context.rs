@@ -1,18 +1,19 @@
 //! What every command gets.
 
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use capstan_app::{AppError, Host, Selection, Setup};
-use capstan_config::{Problem, ServerEntry};
+use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
+use capstan_app::{AppError, Gateways, Host, NameCache, NotRun, Selection, Setup, Usage, Which};
+use capstan_config::Problem;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
+use crate::attach::Place;
 use crate::exit::Exit;
-use crate::far::{Attach, Far, Inside};
+use crate::person::Person;
 use crate::print::Printer;
 use crate::serving::Serve;
 
@@ -24,55 +25,95 @@ const USUAL_WAIT: Duration = Duration::from_secs(2);
 pub struct Program {
     /// Files, state and the hub.
     pub host: Arc<dyn Host>,
+    /// Names for completions.
+    pub names: Arc<dyn NameCache>,
+    /// How often servers are called.
+    pub usage: Arc<dyn Usage>,
     /// Running gateways.
-    pub attach: Arc<dyn Attach>,
+    pub gateways: Arc<dyn Gateways>,
     /// Runs a gateway.
     pub serve: Arc<dyn Serve>,
 }
 
 /// What every command gets.
 pub(crate) struct Context {
-    pub(crate) options: Options,
     /// Which configuration the options select.
     pub(crate) selection: Selection,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) attach: Arc<dyn Attach>,
     pub(crate) serve: Arc<dyn Serve>,
     pub(crate) print: Printer,
-    /// The gateway that the command runs in, where it runs in one.
-    pub(crate) inside: Option<Arc<dyn Inside>>,
-    /// What has been read from stdin already.
-    pub(crate) stdin: Mutex<Option<io::Result<String>>>,
+    names: Arc<dyn NameCache>,
+    usage: Arc<dyn Usage>,
+    gateways: Arc<dyn Gateways>,
+    /// Where operations run.
+    place: Place,
     hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: Options, program: Program) -> Self {
-        let Program { host, attach, serve } = program;
+    pub(crate) fn new(options: &Options, place: Place, program: Program) -> Self {
+        let Program { host, names, usage, gateways, serve } = program;
         Self {
-            print: Printer::new(&options),
+            print: Printer::new(options),
             selection: options.selection(),
-            options,
             host,
-            attach,
             serve,
-            inside: None,
-            stdin: Mutex::default(),
+            names,
+            usage,
+            gateways,
+            place,
             hub: OnceLock::new(),
         }
     }
 
-    /// The same, in a gateway, for a shell somewhere else.
-    pub(crate) fn inside(
-        self,
-        inside: Arc<dyn Inside>,
-        far: Arc<Far>,
-        stdin: Option<String>,
-    ) -> Self {
-        let print = self.print.far(far);
-        Self { print, inside: Some(inside), stdin: Mutex::new(stdin.map(Ok)), ..self }
+    /// True if the command line says that operations run in a gateway.
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(self.place, Place::Gateway(_))
+    }
+
+    /// Runs an operation, here or in a running gateway.
+    pub(crate) async fn run<O: Operation>(
+        &self,
+        operation: O,
+        person: Person,
+    ) -> Result<O::Output, AppError> {
+        let front: Arc<dyn Interact> = Arc::new(person);
+        let which = match self.place {
+            Place::Here => return self.run_here(&operation, &front).await,
+            Place::Anywhere => Which::Like(&self.selection),
+            Place::Gateway(None) => Which::Only(&self.selection),
+            Place::Gateway(Some(process)) => Which::Process(process),
+        };
+        match (Remote { gateways: &*self.gateways, which }).run(&operation, &front).await {
+            Ok(output) => Ok(output),
+            Err(NotRun::Failed(error)) => Err(*error),
+            Err(NotRun::Here) => self.run_here(&operation, &front).await,
+        }
+    }
+
+    async fn run_here<O: Operation>(
+        &self,
+        operation: &O,
+        front: &Arc<dyn Interact>,
+    ) -> Result<O::Output, AppError> {
+        operation.run(&self.local()?, front).await
+    }
+
+    /// The servers of this process.
+    pub(crate) fn local(&self) -> Result<Local, AppError> {
+        let setup = self.host.load(&self.selection)?.checked()?;
+        self.hub(&setup)?;
+        let hub = self.hub.get().map(Arc::clone);
+        Ok(Local {
+            hub: hub.ok_or_else(|| AppError::internal("the hub could not be built"))?,
+            names: (!self.selection.demo).then(|| Arc::clone(&self.names)),
+            usage: Arc::clone(&self.usage),
+            switched_off: self.selection.no_mcp || setup.loaded.environment.no_mcp,
+            gateway: None,
+            setup,
+        })
     }
 
     /// The configuration; fails when something in it concerns everything.
@@ -86,10 +127,7 @@ impl Context {
 
     /// The same; what is wrong with single servers is for the caller to tell.
     pub(crate) fn setup_untold(&self) -> Result<Setup, AppError> {
-        match &self.inside {
-            Some(inside) => inside.setup().checked(),
-            None => self.host.load(&self.selection)?.checked(),
-        }
+        self.host.load(&self.selection)?.checked()
     }
 
     /// Tells of problems that do not stop everything.
@@ -113,10 +151,7 @@ impl Context {
     /// The hub. Built once, closed when the command ends, however it ends.
     pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
-            let hub = match &self.inside {
-                Some(inside) => inside.hub(),
-                None => Arc::new(self.host.hub(setup, &self.selection)?),
-            };
+            let hub = Arc::new(self.host.hub(setup, &self.selection)?);
             // Only this thread sets it, so it cannot have been set in between.
             drop(self.hub.set(hub));
         }
@@ -128,35 +163,30 @@ impl Context {
 
     /// Ends every server that was started for this command.
     pub(crate) async fn close(&self) {
-        if let (None, Some(hub)) = (&self.inside, self.hub.get()) {
+        if let Some(hub) = self.hub.get() {
             hub.close().await;
         }
     }
 
     /// Says why there is nothing to show.
-    pub(crate) fn say_no_servers(&self, setup: &Setup) {
-        if self.selection.no_mcp || setup.loaded.environment.no_mcp {
-            self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
-            return;
+    pub(crate) fn say_no_servers(&self, none: NoServers) {
+        match none {
+            NoServers::SwitchedOff => {
+                self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+            }
+            NoServers::NotConfigured => {
+                self.print.note("no servers are configured");
+                self.print.hint(
+                    "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
+                     other clients; `capstan tools --demo` shows some",
+                );
+            }
         }
-        self.print.note("no servers are configured");
-        let hint = "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
-                    other clients; `capstan tools --demo` shows some";
-        self.print.hint(hint);
     }
 
-    /// How a command ends that went on without these servers: one that is required is missed.
-    pub(crate) fn exit_without<'a>(
-        &self,
-        setup: &Setup,
-        mut failed: impl Iterator<Item = &'a ServerName>,
-    ) -> Exit {
-        let servers = &setup.loaded.config.servers;
-        let required = |name: &&ServerName| {
-            let entry = servers.get(*name).and_then(ServerEntry::usable);
-            entry.is_some_and(|server| server.required)
-        };
-        let Some(name) = failed.find(required) else { return Exit::Ok };
+    /// The exit code of a command that went on without a required server, if it did.
+    pub(crate) fn exit_without(&self, required: Option<&ServerName>) -> Exit {
+        let Some(name) = required else { return Exit::Ok };
         self.print.error(&format!("server `{name}` is required and failed"));
         Exit::Unreachable
     }

@@ -1,33 +1,31 @@
 //! The command line.
 //!
-//! Read in this order: [`args`] is what can be typed, [`serving`] what `serve` needs
-//! from the program around it, [`far`] how it works in a gateway that runs, `context` what every command gets, `commands` has one file a command,
-//! [`exit`] how it ends. The rest prints: `print`, `waiting`; or
-//! asks: `operator`, `keyboard`. What people read and type is in `capstan-text`.
+//! Read in this order: [`args`] is what can be typed, `attach` where a command runs, `context` what
+//! every command gets, `commands` has one file a command, [`exit`] how it ends. `print` and `spinner`
+//! print, `person` answers what an operation asks, [`serving`] is what `serve` needs from the program
+//! around it. What people read and type is in `capstan-text`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
-//! through `capstan_text::clean` before a person sees it.
+//! through `capstan_safety::clean` before a person sees it.
 
 pub mod args;
 pub mod serving;
 pub mod exit;
 mod context;
 mod commands;
-mod operator;
-pub mod far;
+mod person;
+mod attach;
 mod print;
-mod waiting;
+mod spinner;
 mod keyboard;
 mod complete;
-mod plain;
+mod fast_path;
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
 use capstan_app::AppError;
 use clap::{CommandFactory, FromArgMatches};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::UnboundedSender;
 
 pub use complete::command;
 
@@ -35,8 +33,6 @@ use crate::args::{Cli, Command, Options};
 use crate::context::Context;
 pub use crate::context::Program;
 use crate::exit::Exit;
-use crate::far::Inside;
-use crate::far::{Event, Far, Order};
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
@@ -46,7 +42,7 @@ use crate::print::Printer;
 /// When it was not understood, or when only help was asked for; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let words: Vec<OsString> = words.into_iter().collect();
-    if let Some(cli) = plain::read(&words) {
+    if let Some(cli) = fast_path::read(&words) {
         return Ok(cli);
     }
     // Made once: that takes longer than all that is done with it.
@@ -81,38 +77,19 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
 
 /// Reads words that are put in order already.
 fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let text = |word: &OsString| word.clone().into_string().ok();
-    let all: Option<Vec<String>> = words.iter().map(text).collect();
-    let matches = command.try_get_matches_from(words)?;
-    let cli = Cli::from_arg_matches(&matches)?;
-    Ok(Cli { words: all.unwrap_or_default(), ..cli })
-}
-
-/// Runs one command in a gateway, for a shell somewhere else.
-pub async fn run_inside(
-    order: Order,
-    events: UnboundedSender<Event>,
-    inside: Arc<dyn Inside>,
-    program: Program,
-) -> Exit {
-    let (words, stdin) = (order.words.clone(), order.stdin.clone());
-    let far = Far::new(order, events);
-    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    let read = plain::read(&words).map_or_else(|| read(Cli::command(), words), Ok);
-    let read = read.map_err(|error| AppError::usage(error.render().to_string()));
-    let read = read.and_then(|mut cli| commands::add::lift_options(&mut cli).map(|()| cli));
-    let options = read.as_ref().map(|cli| cli.options.clone()).unwrap_or_default();
-    let context = Context::new(options, program).inside(inside, Arc::clone(&far), stdin);
-    let result = match read {
-        Ok(cli) => commands::attached::run_here(&context, &cli).await,
-        Err(failure) => Err(failure),
-    };
-    far.end(&context.print, result)
+    Cli::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Runs one command to its end.
 pub async fn run(cli: Cli, program: Program) -> Exit {
-    let context = Context::new(cli.options.clone(), program);
+    let place = match attach::place(&cli) {
+        Ok(place) => place,
+        Err(error) => {
+            Printer::new(&cli.options).failure(&error);
+            return error.kind.into();
+        }
+    };
+    let context = Context::new(&cli.options, place, program);
     let keyboard = Keyboard::as_it_is();
     // A gateway has clients to take leave of.
     let ends_itself = matches!(cli.command, Command::Serve(_));

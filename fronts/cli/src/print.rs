@@ -1,27 +1,23 @@
 //! Everything that is printed: data to stdout, the rest to stderr.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use capstan_text::diagnose;
-use capstan_text::form::{Prompter, Terminal};
-use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, stdout_is_terminal, width};
+use capstan_text::screen::{stderr_is_terminal, width};
 use serde::Serialize;
 
 use crate::args::Options;
 use crate::exit::ErrorJson;
-use crate::far::{Far, To};
 
-/// Prints, here or in a shell somewhere else.
+/// Prints data and notes.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     format: Format,
-    far: Option<Arc<Far>>,
 }
 
 /// How data is printed.
@@ -39,61 +35,20 @@ const CYAN: Style = AnsiColor::Cyan.on_default();
 
 // === impl Printer ===
 
+#[expect(clippy::unused_self, reason = "stdout and stderr are global; the format is not")]
 impl Printer {
     pub(crate) fn new(options: &Options) -> Self {
         let format = if options.json { Format::Json } else { Format::Text };
-        Self { format, far: None }
+        Self { format }
     }
 
     pub(crate) fn json_only() -> Self {
-        Self { format: Format::Json, far: None }
-    }
-
-    /// The same, in a shell somewhere else.
-    pub(crate) fn far(self, far: Arc<Far>) -> Self {
-        Self { far: Some(far), ..self }
-    }
-
-    /// The same, for programs.
-    pub(crate) fn as_json(&self) -> Self {
-        Self { format: Format::Json, far: self.far.clone() }
-    }
-
-    /// The width of the terminal that stdout goes to; `None` when it is none.
-    pub(crate) fn width(&self) -> Option<usize> {
-        self.far.as_ref().map_or_else(width, |far| far.width())
-    }
-
-    /// Whether a person reads stdout.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.far.as_ref().map_or_else(stdout_is_terminal, |far| far.is_terminal())
-    }
-
-    /// Whether a person can be asked.
-    pub(crate) fn has_person(&self) -> bool {
-        let here = || stdin_is_terminal() && stderr_is_terminal();
-        self.far.as_ref().map_or_else(here, |far| far.has_person())
+        Self { format: Format::Json }
     }
 
     /// Whether somebody here watches stderr, who can be shown that something is going on.
     pub(crate) fn is_watched(&self) -> bool {
-        self.far.is_none() && stderr_is_terminal() && !self.wants_json()
-    }
-
-    /// Where a person is asked.
-    pub(crate) fn prompter(&self) -> Box<dyn Prompter> {
-        match &self.far {
-            Some(far) => Box::new(far.terminal()),
-            None => Box::new(Terminal),
-        }
-    }
-
-    /// A file that was named in the shell.
-    pub(crate) fn file(&self, path: &Path) -> PathBuf {
-        match &self.far {
-            Some(far) => far.here().join(path),
-            None => path.to_owned(),
-        }
+        stderr_is_terminal() && !self.wants_json()
     }
 
     pub(crate) fn wants_json(&self) -> bool {
@@ -111,10 +66,7 @@ impl Printer {
     pub(crate) fn exactly(&self, text: &str) {
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         let text = format!("{text}{newline}");
-        match &self.far {
-            Some(far) => far.say(To::Data, text.as_bytes()),
-            None => write_data(&text),
-        }
+        write_data(&text);
     }
 
     /// Prints data byte for byte, with a newline at its end.
@@ -124,10 +76,7 @@ impl Printer {
 
     /// Prints data exactly as it is.
     pub(crate) fn raw(&self, bytes: &[u8]) {
-        match &self.far {
-            Some(far) => far.say(To::Bytes, bytes),
-            None => write_bytes(bytes),
-        }
+        write_bytes(bytes);
     }
 
     /// Prints data as JSON.
@@ -173,7 +122,7 @@ impl Printer {
         if self.logs_json() {
             return self.problem(problem);
         }
-        self.line(diagnose::render(problem, files, self.width()).trim_end());
+        self.line(diagnose::render(problem, files, width()).trim_end());
     }
 
     /// Says something on stderr, with this before it where people read.
@@ -188,15 +137,12 @@ impl Printer {
     }
 
     fn logs_json(&self) -> bool {
-        self.far.is_none() && JSON_LINES.get().is_some()
+        JSON_LINES.get().is_some()
     }
 
     /// Writes one line to stderr; colours vanish where they are not wanted.
     fn line(&self, text: &str) {
-        match &self.far {
-            Some(far) => far.say(To::Notes, text.as_bytes()),
-            None => write_note(text),
-        }
+        write_note(text);
     }
 
     /// Says why the command failed.

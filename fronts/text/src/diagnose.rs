@@ -6,7 +6,7 @@ use miette::{
     Severity as Level,
 };
 
-use crate::clean::clean;
+use capstan_safety::clean::clean;
 
 /// The problem as a picture of the place it is in.
 pub fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {

@@ -1,10 +1,10 @@
 //! What people read and type, shared by every front for people.
 //!
-//! `clean` makes text from servers safe to show; `answer`, `table` and `diagnose` lay out answers,
+//! `clean` lays out cleaned text from servers; `answer`, `table` and `diagnose` lay out answers,
 //! lists and configuration errors; `confirm`, `form` and `panel` ask questions; `arguments` reads
 //! arguments from words; `screen` measures the terminal.
 //!
-//! **Invariant:** text from a server passes through `clean` before a person sees it.
+//! **Invariant:** text from a server passes through `capstan_safety::clean` before a person sees it.
 
 pub mod clean;
 pub mod screen;

@@ -5,8 +5,8 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::clean::clean;
 use crate::form::{Closed, Prompter};
+use capstan_safety::clean::clean;
 
 /// What stands before every line that somebody else wrote.
 const GUTTER: &str = "│ ";

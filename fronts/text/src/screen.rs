@@ -17,6 +17,11 @@ pub fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
+/// Whether a person can be asked: they type at stdin and read stderr.
+pub fn has_person() -> bool {
+    stdin_is_terminal() && stderr_is_terminal()
+}
+
 /// The width of the terminal that stdout goes to; `None` when it is none.
 pub fn width() -> Option<usize> {
     columns(stdout_is_terminal().then(std::io::stdout)?)

@@ -29,9 +29,9 @@ async fn each_subcommand_is_a_tool_and_nothing_else_is_listed() {
     );
     assert_eq!(scene.state(), "connected");
     for other in [Listing::Prompts, Listing::Resources, Listing::Templates] {
-        assert!(scene.server.list(other).await.unwrap().is_empty());
+        assert!(scene.listing(other).await.unwrap().is_empty());
     }
-    assert_eq!(scene.server.about().await.unwrap().title.as_deref(), Some("crane"));
+    assert_eq!(scene.about().await.unwrap().title.as_deref(), Some("crane"));
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_complaint_is_no_help_and_describes_nothing() {
         let script = "#!/bin/sh\necho 'There is no project in this folder.' >&2\nexit 1\n";
         fs::write(&settings.program.command, script).unwrap();
     });
-    let items = scene.server.list(Listing::Tools).await.unwrap();
+    let items = scene.listing(Listing::Tools).await.unwrap();
     let tool: serde_json::Value = items[0].definition.read().unwrap();
     assert_eq!(tool["description"], "Runs `crane`.");
     let text = b"fatal: not a git repository\nusage: git x [-a]\n\n    -a    all\n";

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use capstan_command::{CommandServer, CommandSettings};
 use capstan_hub::ports::{
-    Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
-    Question, Reply,
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
+    Operator, Question, Reply,
 };
 use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
@@ -142,8 +142,19 @@ impl Scene {
         Self { server, person: Arc::new(person), hub, settings, folder }
     }
 
+    /// Connects if need be; who the server is.
+    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
+        Arc::clone(&self.server).connect().await?;
+        Ok(self.server.about().unwrap())
+    }
+
+    /// Connects if need be; one of the server's lists.
+    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        Arc::clone(&self.server).connect().await?.list(listing).await
+    }
+
     pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
-        let items = self.server.list(Listing::Tools).await?;
+        let items = self.listing(Listing::Tools).await?;
         Ok(items.iter().map(|item| item.name.clone()).collect())
     }
 

@@ -1,13 +1,12 @@
 //! Requests that wait for their replies.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
 use capstan_wire::{EnvelopeError, Json, Reply};
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -25,12 +24,8 @@ pub(crate) struct Pending {
     started: Started,
 }
 
-/// The ids are our own, so that nobody can choose them to collide.
-type Waiters = HashMap<u64, Waiter, BuildHasherDefault<Spread>>;
-
-/// Spreads numbers that follow each other.
-#[derive(Default)]
-struct Spread(u64);
+/// The ids are our own, so that a server cannot choose them to collide.
+type Waiters = FxHashMap<u64, Waiter>;
 
 /// The waiting side of one request.
 #[derive(Debug)]
@@ -246,25 +241,6 @@ fn asker(waiters: &Waiters) -> Option<&Waiter> {
     let person = asker.operator.person();
     let is_theirs = |call: Call<'_>| call.operator.person() == person;
     calls.filter(Call::has_asked).all(is_theirs).then_some(asker.waiter)
-}
-
-// === impl Spread ===
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0 ^ u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // An odd number with no pattern in its bits: the golden ratio.
-        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
-    }
 }
 
 // === impl Waiting ===

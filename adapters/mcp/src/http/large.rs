@@ -1,9 +1,9 @@
 //! Bodies that are too large to wait for.
 
 use bytes::Bytes;
+use capstan_http::HttpBody;
 
 use crate::http::web::{Body, Web, WebError};
-use capstan_http::HttpBody;
 
 /// How much of a body is waited for before it counts as large, in bytes.
 pub(crate) const LARGE: usize = 64 * 1024;

@@ -3,21 +3,20 @@
 
 pub(crate) mod alive;
 pub(crate) mod backoff;
+mod connection;
 mod life;
-mod wanted;
+pub(crate) mod wanted;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{
-    About, Backend, BoxFuture, Changes, Errand, Footprint, Item, Listener, Listing, Operator,
+    About, Backend, BoxFuture, Changes, Connection, Footprint, Listener, Listing,
 };
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::{System, SystemMessage};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_process::footprint;
 use capstan_process::stderr::Ring;
-use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -26,8 +25,10 @@ use tracing::{Instrument, Span, error_span, info};
 use crate::connect::{Connector, STOPPED, Watched};
 use crate::fault::Fault;
 use crate::server::alive::Alive;
+pub(crate) use crate::server::connection::Home;
+use crate::server::connection::Resting;
 use crate::server::life::{Life, Link, is_usable};
-use crate::server::wanted::Wanted;
+use crate::server::wanted::{Wanted, Wish};
 use crate::session::Session;
 use crate::settings::Settings;
 
@@ -72,18 +73,25 @@ impl Server {
     }
 
     /// The session, where there is one that can be used.
-    fn connected(&self) -> Option<Arc<Session>> {
+    fn current(&self) -> Option<Arc<Session>> {
         let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
         session.connection.requests().gone().is_none().then_some(session)
     }
 
     /// The session, connecting if there is none; one attempt for all who wait.
     async fn session(&self) -> Result<Arc<Session>, CallError> {
-        if let Some(session) = self.connected() {
+        if let Some(session) = self.current() {
             return Ok(session);
         }
         let link = self.link();
         link.await.map_err(|fault| fault.into_error(&self.name))
+    }
+
+    async fn ping(&self) -> Result<(), CallError> {
+        let Some(session) = self.current() else { return Ok(()) };
+        let server = || self.name.clone();
+        let late = |_| CallError::TimedOut { server: server(), limit: PULSE, may_have_run: false };
+        timeout(PULSE, session.pulse()).await.map_err(late)?
     }
 
     fn link(&self) -> Link {
@@ -95,7 +103,7 @@ impl Server {
             if let Some(Ok(session)) = link.peek() {
                 // It died while nobody asked.
                 let session = Arc::clone(session);
-                self.note_loss(&mut life, &session);
+                note_loss(&self.span, &mut life, &session);
             }
             if let Some(fault) = life.would_fail_again() {
                 return ready(Err(fault)).boxed().shared();
@@ -113,6 +121,11 @@ impl Server {
     fn connect(&self, not_before: Instant) -> Link {
         let (connector, watched) = (Arc::clone(&self.connector), self.watched.clone());
         let (life, wanted) = (Arc::clone(&self.life), Arc::clone(&self.wanted));
+        let home = Home {
+            life: Arc::downgrade(&self.life),
+            wanted: Arc::clone(&self.wanted),
+            span: self.span.clone(),
+        };
         let connecting = async move {
             let start = async {
                 sleep_until(not_before).await;
@@ -126,6 +139,7 @@ impl Server {
                 result = start => result,
             };
             if let Ok(session) = &result {
+                session.home.get_or_init(|| home);
                 wanted.tell(session).await;
             }
             let mut life = lock(&life);
@@ -152,44 +166,6 @@ impl Server {
         };
         connecting.instrument(self.span.clone()).boxed().shared()
     }
-
-    /// Notes that the server has died, once, however many calls were in flight.
-    fn note_death(&self, session: &Session) {
-        self.note_loss(&mut lock(&self.life), session);
-    }
-
-    fn note_loss(&self, life: &mut Life, session: &Session) {
-        if let Some(fault) = session.connection.requests().gone()
-            && session.connection.requests().take_gone_notice()
-        {
-            self.span.in_scope(|| info!(reason = %fault, "gone"));
-            life.died(fault);
-        }
-    }
-
-    async fn list_items(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        if lock(&self.life).resting {
-            return Ok(Arc::new([]));
-        }
-        let session = self.session().await?;
-        let result = session.list(listing).instrument(self.span.clone()).await;
-        match &result {
-            Err(error) if session.connection.requests().gone().is_none() => {
-                lock(&self.life).could_not_read(listing, error);
-            }
-            Err(_) => self.note_death(&session),
-            Ok(_) if session.offers_nothing() => self.let_go(),
-            Ok(_) => lock(&self.life).could_read(listing),
-        }
-        result
-    }
-
-    /// Lets go of a connection that is of no use to anybody.
-    fn let_go(&self) {
-        let mut life = lock(&self.life);
-        life.link = None;
-        life.resting = true;
-    }
 }
 
 impl Backend for Server {
@@ -201,94 +177,50 @@ impl Backend for Server {
         lock(&self.life).state()
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { Ok(Arc::clone(&self.session().await?.about)) }.boxed()
-    }
-
-    fn known(&self) -> Option<Arc<About>> {
+    fn about(&self) -> Option<Arc<About>> {
         lock(&self.life).about.clone()
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        match self.at_hand(listing) {
-            Some(items) => std::future::ready(Ok(items)).boxed(),
-            None => self.list_items(listing).boxed(),
-        }
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        Some(self.current()?)
     }
 
-    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
-        self.connected()?.known(listing)
-    }
-
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
         async move {
-            let session = self.session().await?;
-            let result = session.run(ticket, &operator).instrument(self.span.clone()).await;
-            match &result {
-                Ok(_) if session.connection.process().is_none() => lock(&self.life).worked(),
-                Ok(_) => {}
-                Err(_) => self.note_death(&session),
+            if lock(&self.life).resting {
+                return Ok(Arc::new(Resting(self)) as Arc<dyn Connection>);
             }
-            result
+            let session = self.session().await?;
+            Ok(session as Arc<dyn Connection>)
         }
         .boxed()
     }
 
-    fn rest(&self) {
+    fn disconnect(&self) {
         // The process ends when the last who uses the connection is done.
         let link = lock(&self.life).rest();
         drop(link);
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        async {
-            let Some(session) = self.connected() else { return Ok(()) };
-            let server = || self.name.clone();
-            let late =
-                |_| CallError::TimedOut { server: server(), limit: PULSE, may_have_run: false };
-            timeout(PULSE, session.pulse()).await.map_err(late)?
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        async move {
+            let wish = match system.message() {
+                SystemMessage::Ping => return self.ping().await,
+                SystemMessage::Level(level) => Wish::Level(level.clone()),
+                SystemMessage::Unsubscribe(uri) => Wish::Unsubscribe(uri.clone()),
+            };
+            // Whatever comes of it: this is what holds from now on.
+            self.wanted.note(&wish);
+            match self.current() {
+                Some(session) => session.tell(&wish).await.map(drop),
+                None => Ok(()),
+            }
         }
         .boxed()
     }
 
     fn footprint(&self) -> Option<Footprint> {
-        footprint::of(self.connected()?.connection.process()?)
-    }
-
-    fn errand<'a>(
-        &'a self,
-        errand: &'a Errand,
-        operator: Option<Arc<dyn Operator>>,
-    ) -> BoxFuture<'a, Result<Json, CallError>> {
-        async move {
-            match errand {
-                // Nothing is started for what a connection is told when there is one.
-                Errand::Level(_) | Errand::Unsubscribe(_) if self.connected().is_none() => {
-                    self.wanted.note(errand);
-                    return Ok(Json::empty_object());
-                }
-                // Whatever comes of it: this is what holds from now on.
-                Errand::Level(_) | Errand::Unsubscribe(_) => self.wanted.note(errand),
-                Errand::Complete(_)
-                | Errand::Subscribe(_)
-                | Errand::Task(..)
-                | Errand::Follow(_) => {}
-            }
-            let done = self.session().await?.errand(errand, operator).await;
-            if done.is_ok() {
-                self.wanted.note(errand);
-            }
-            done
-        }
-        .boxed()
-    }
-
-    fn complete<'a>(&'a self, typing: &'a Typing) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
-        async { self.session().await?.complete(typing).await }.boxed()
+        footprint::of(self.current()?.connection.process()?)
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -308,6 +240,16 @@ impl Drop for Server {
     fn drop(&mut self) {
         // A list that is being read holds on to the session, and would hold on to the process.
         self.watched.alive.stop();
+    }
+}
+
+/// Notes that a server has died, once, however many calls were in flight.
+fn note_loss(span: &Span, life: &mut Life, session: &Session) {
+    if let Some(fault) = session.connection.requests().gone()
+        && session.connection.requests().take_gone_notice()
+    {
+        span.in_scope(|| info!(reason = %fault, "gone"));
+        life.died(fault);
     }
 }
 

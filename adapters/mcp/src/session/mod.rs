@@ -1,12 +1,12 @@
 //! Speaks with one connected server in the era it turned out to speak.
 
-mod errand;
+mod side;
 pub(crate) mod handshake;
 mod input;
 pub(crate) mod listing;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use capstan_hub::ports::{About, Item, Listing, Operator};
 use capstan_hub::{Answer, Flow, Ticket};
@@ -17,6 +17,7 @@ use tracing::{Instrument, debug};
 
 use crate::channel::inbound::Asked;
 use crate::channel::{Channel, Request, RequestError, Said};
+use crate::server::Home;
 use crate::session::handshake::{Hello, modern_meta};
 use crate::session::input::is_input_required;
 use crate::session::listing::{Lists, SharedList};
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     subscribed: Mutex<HashSet<&'static str>>,
     /// The resources that a modern server was asked to watch, with their subscriptions.
     pub(crate) watched: Mutex<HashMap<String, u64>>,
+    /// The server that it belongs to, set before it is used.
+    pub(crate) home: OnceLock<Home>,
 }
 
 // === impl Session ===
@@ -61,7 +64,8 @@ impl Session {
         let Hello { modern, about } = hello;
         let (subscribed, watched) = (Mutex::default(), Mutex::default());
         let about = Arc::new(about);
-        Self { settings, connection, about, modern, asked, lists, subscribed, watched }
+        let home = OnceLock::new();
+        Self { settings, connection, about, modern, asked, lists, subscribed, watched, home }
     }
 
     /// Whether the server says that it has such a list.

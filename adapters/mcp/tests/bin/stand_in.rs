@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -58,8 +59,8 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
 }
 
 async fn serve(settings: StdioSettings) -> io::Result<()> {
-    let server = StdioServer::new(settings);
-    match server.about().await {
+    let server = Arc::new(StdioServer::new(settings));
+    match Arc::clone(&server).connect().await {
         Ok(_) => say("connected")?,
         Err(error) => say(&error.to_string())?,
     }

@@ -13,7 +13,7 @@ async fn a_legacy_server_gets_its_session_revision_and_credentials_with_every_me
     let peer = Peer::new(legacy).await;
     let scene = Scene::new(&peer);
     assert_eq!(scene.call("do", json!({"a": 1})).await.unwrap(), "done");
-    assert_eq!(scene.server.about().await.unwrap().protocol, "2025-11-25");
+    assert_eq!(scene.about().await.unwrap().protocol, "2025-11-25");
     assert_eq!(scene.state(), "connected");
     for kind in ["notifications/initialized", "tools/list", "tools/call"] {
         let seen = peer.of(kind).remove(0);
@@ -213,7 +213,7 @@ async fn older_revisions_are_spoken_too_and_unknown_ones_are_not() {
         })
         .await;
         let scene = Scene::new(&peer);
-        assert_eq!(scene.server.list(Listing::Tools).await.is_ok(), expected, "{revision}");
+        assert_eq!(scene.listing(Listing::Tools).await.is_ok(), expected, "{revision}");
         if expected {
             let list = peer.of("tools/list").remove(0);
             assert_eq!(list.header("mcp-protocol-version"), Some(revision));

@@ -15,7 +15,7 @@ async fn a_modern_server_gets_its_headers_with_every_request_and_no_session() {
     let peer = Peer::new(|seen| modern(seen).with("mcp-session-id", "ignored")).await;
     let scene = Scene::new(&peer);
     assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
-    assert_eq!(scene.server.about().await.unwrap().protocol, "2026-07-28");
+    assert_eq!(scene.about().await.unwrap().protocol, "2026-07-28");
     scene.server.close().await;
     for seen in peer.seen() {
         assert_eq!(seen.verb, "POST");
@@ -106,7 +106,7 @@ async fn a_server_that_objects_to_the_revision_is_asked_with_one_it_knows() {
             _ => modern(seen),
         })
         .await;
-        let about = Scene::new(&peer).server.about().await;
+        let about = Scene::new(&peer).about().await;
         match expected {
             Ok(revision) => assert_eq!(about.unwrap().protocol, revision),
             Err(part) => assert!(about.unwrap_err().to_string().contains(part)),

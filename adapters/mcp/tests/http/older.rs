@@ -55,7 +55,7 @@ async fn messages_go_to_the_endpoint_and_replies_come_on_the_stream() {
     let peer = older().await;
     let scene = scene(&peer, Prefer::Sse);
     assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
-    assert_eq!(scene.server.about().await.unwrap().protocol, "2024-11-05");
+    assert_eq!(scene.about().await.unwrap().protocol, "2024-11-05");
     assert!(peer.of("server/discover").is_empty(), "nothing modern is spoken there");
     assert!(peer.seen().iter().all(|seen| seen.header("x-key") == Some("s3cr3t-key")));
     scene.server.close().await;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
-    Question, Reply,
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
+    Operator, Question, Reply,
 };
 use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
 use capstan_mcp::Others;
@@ -135,6 +135,17 @@ impl Scene {
         Self { server, hub: Arc::new(hub), person, log }
     }
 
+    /// Connects if need be; who the server is.
+    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
+        Arc::clone(&self.server).connect().await?;
+        Ok(self.server.about().unwrap())
+    }
+
+    /// Connects if need be; one of the server's lists.
+    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        Arc::clone(&self.server).connect().await?.list(listing).await
+    }
+
     /// Calls a tool; its answer as text, or the code and the words of the error.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<String, String> {
         self.try_call(tool, arguments)
@@ -154,7 +165,7 @@ impl Scene {
 
     /// Connects and lists the tools.
     pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
-        let items = self.server.list(Listing::Tools).await?;
+        let items = self.listing(Listing::Tools).await?;
         Ok(items.iter().map(|item| item.name.clone()).collect())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use capstan_hub::ports::{Backend as _, Errand, Listing};
+use capstan_hub::ports::{Backend as _, Listing};
 use capstan_mcp::StdioSettings;
 use capstan_model::{CallError, ErrorCode};
 use capstan_testkit::alive;
@@ -126,7 +126,7 @@ async fn a_server_that_we_stop_has_not_failed() {
     for _ in 0..8 {
         let pid = scene.pid().await;
         assert!(pids.insert(pid));
-        scene.server.rest();
+        scene.server.disconnect();
         assert_eq!(scene.state(), "idle");
         until(|| !alive(pid)).await;
     }
@@ -168,16 +168,16 @@ async fn a_server_that_is_started_anew_is_told_again_what_is_wanted_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("told");
     let scene = Scene::of(shell(&TOLD.replace("TRACE", trace.to_str().unwrap())));
-    let tell = async |errand: Errand| scene.server.errand(&errand, None).await.unwrap();
+    let (hub, server) = (&scene.hub, scene.server.name());
     // Nothing is started for it.
-    tell(Errand::Level("info".to_owned())).await;
-    tell(Errand::Unsubscribe("x:none".to_owned())).await;
+    hub.set_level(server, "info").await.unwrap();
+    hub.unsubscribe(server, "x:none").await.unwrap();
     assert_eq!(scene.state(), "idle");
     for uri in ["x:a", "x:b", "x:c"] {
-        tell(Errand::Subscribe(uri.to_owned())).await;
+        scene.subscribe(uri).await;
     }
-    tell(Errand::Unsubscribe("x:b".to_owned())).await;
-    tell(Errand::Level("debug".to_owned())).await;
+    hub.unsubscribe(server, "x:b").await.unwrap();
+    hub.set_level(server, "debug").await.unwrap();
     kill(scene.pid().await);
     until(|| scene.state() != "connected").await;
     std::fs::write(&trace, "").unwrap();

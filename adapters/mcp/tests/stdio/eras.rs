@@ -1,6 +1,5 @@
 //! Which era of the protocol is spoken, and that finding out costs no server its start.
 
-use capstan_hub::ports::Backend;
 use capstan_mcp::{Era, StdioSettings};
 
 use crate::scene::{Scene, fixture, shell};
@@ -11,7 +10,7 @@ const MODERN: &str = "2026-07-28";
 /// Connects, calls a tool, and expects this revision and this many handshakes.
 async fn check(args: &[&str], era: Era, revision: &str, handshakes: usize) {
     let scene = Scene::of(StdioSettings { era, ..fixture(args) });
-    let about = scene.server.about().await.unwrap();
+    let about = scene.about().await.unwrap();
     assert_eq!(about.protocol, revision, "{args:?} {era:?}");
     assert_eq!(scene.text("add", r#"{"a":2,"b":3}"#).await, "5", "{args:?} {era:?}");
     assert_eq!(scene.count("initialize"), handshakes, "{args:?} {era:?}");
@@ -49,7 +48,7 @@ async fn a_server_that_is_slow_to_start_gets_one_handshake_and_no_word_of_taking
     let slow = ["--start-delay-ms", "1500", "--era"];
     for (era, revision) in [("legacy", LEGACY), ("modern", MODERN), ("both", MODERN)] {
         let scene = Scene::new(&[&slow[..], &[era]].concat());
-        assert_eq!(scene.server.about().await.unwrap().protocol, revision);
+        assert_eq!(scene.about().await.unwrap().protocol, revision);
         assert_eq!(scene.text("add", r#"{"a":2,"b":3}"#).await, "5", "{era}");
         // Asked beside the probe when that stayed unanswered for a while.
         assert_eq!(scene.count("initialize"), 1, "{era}");
@@ -60,10 +59,10 @@ async fn a_server_that_is_slow_to_start_gets_one_handshake_and_no_word_of_taking
 #[tokio::test]
 async fn a_server_without_the_era_that_the_settings_ask_for_is_refused() {
     let scene = Scene::of(StdioSettings { era: Era::Modern, ..fixture(&["--era", "legacy"]) });
-    let error = scene.server.about().await.unwrap_err().to_string();
+    let error = scene.about().await.unwrap_err().to_string();
     assert!(error.contains("does not speak 2026-07-28"), "{error}");
     let scene = Scene::of(StdioSettings { era: Era::Legacy, ..fixture(&["--era", "modern"]) });
-    let error = scene.server.about().await.unwrap_err().to_string();
+    let error = scene.about().await.unwrap_err().to_string();
     assert!(error.contains("refused the handshake"), "{error}");
 }
 
@@ -72,7 +71,7 @@ async fn a_revision_that_nobody_knows_is_refused() {
     for version in [r#""1999-01-01""#, r#""""#, "7"] {
         let hello = format!(r#"{{"protocolVersion":{version},"capabilities":{{}}}}"#);
         let scene = Scene::of(shell(&format!("*'\"initialize\"'*) answer '{hello}' ;;")));
-        let error = scene.server.about().await.unwrap_err().to_string();
+        let error = scene.about().await.unwrap_err().to_string();
         assert!(error.contains("not known here"), "{error}");
     }
 }
@@ -81,12 +80,12 @@ async fn a_revision_that_nobody_knows_is_refused() {
 async fn a_server_says_who_it_is_in_either_era() {
     for era in ["legacy", "modern"] {
         let scene = Scene::new(&["--era", era, "--instructions", "Be kind."]);
-        let about = scene.server.about().await.unwrap();
+        let about = scene.about().await.unwrap();
         assert_eq!(about.instructions.as_deref(), Some("Be kind."), "{era}");
         assert!(about.capabilities.as_ref().unwrap().as_str().contains("listChanged"), "{era}");
     }
     let scene = Scene::new(&["--era", "legacy"]);
-    let about = scene.server.about().await.unwrap();
+    let about = scene.about().await.unwrap();
     assert_eq!(about.title.as_deref(), Some("capstan-fixture"));
 }
 

@@ -112,7 +112,7 @@ async fn a_file_that_is_no_program_fails_with_what_the_system_says() {
 async fn a_start_goes_on_when_the_first_who_asked_goes_away() {
     let scene = Scene::new(&["--start-delay-ms", "100"]);
     tokio::select! {
-        _ = scene.server.about() => panic!("nothing was waited for"),
+        _ = scene.about() => panic!("nothing was waited for"),
         () = until(|| scene.state() == "connecting") => {}
     }
     until(|| scene.state() == "connected").await;

@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use capstan_hub::ports::{
-    Approval, Backend as _, BoxFuture, Elicitation, Errand, Notice, Operator, Question, Reply,
-};
+use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
+use capstan_hub::{Call, TaskHandle};
 use capstan_mcp::{Era, StdioSettings};
-use capstan_model::CallError;
+use capstan_model::{CallError, Caller, Front, Target};
 use capstan_testkit::binary;
 use capstan_wire::Json;
 use futures::future::join;
@@ -64,16 +63,31 @@ impl Operator for Hears {
     }
 }
 
+/// A server whose tool becomes a task.
+const WORKS: &str = r#"
+*'"server/discover"'*) answer '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
+*'"tools/call"'*) answer '{"resultType":"task","taskId":"t","status":"working"}' ;;
+*'"tools/list"'*) answer "$TOOLS" ;;"#;
+
+/// The right to the task `t` of the server `s`, as a call gives it.
+async fn handle() -> Arc<TaskHandle> {
+    let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(WORKS) });
+    let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
+    let operator = Arc::new(Hears { able: ABLE, heard: Mutex::default() });
+    let screened = scene.hub.call(&scene.hub.session(), call, operator).await.unwrap();
+    Arc::new(screened.task().unwrap())
+}
+
 /// Somebody who can do this, and what becomes of their subscription.
 fn follow(
     scene: &Scene,
+    handle: &Arc<TaskHandle>,
     able: &'static str,
 ) -> (Arc<Hears>, BoxFuture<'static, Result<Json, CallError>>) {
     let hears = Arc::new(Hears { able, heard: Mutex::default() });
-    let (server, operator) = (Arc::clone(&scene.server), Arc::clone(&hears));
-    let errand = Errand::Follow(vec!["t".to_owned()]);
-    let running = async move { server.errand(&errand, Some(operator)).await };
-    (hears, Box::pin(running))
+    let (caller, subscriber) = (Caller::operator(Front::Cli), Arc::clone(&hears));
+    let running = scene.hub.follow(&caller, &[Arc::clone(handle)], subscriber);
+    (hears, running)
 }
 
 #[tokio::test]
@@ -82,8 +96,9 @@ async fn each_subscription_is_made_for_somebody_and_heard_by_nobody_else() {
     let trace = folder.path().join("told");
     let arms = TELLS.replace("TRACE", trace.to_str().unwrap());
     let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(&arms) });
-    scene.server.about().await.unwrap();
-    let ((ann, of_ann), (bob, of_bob)) = (follow(&scene, ABLE), follow(&scene, ABLE));
+    scene.about().await.unwrap();
+    let task = handle().await;
+    let ((ann, of_ann), (bob, of_bob)) = (follow(&scene, &task, ABLE), follow(&scene, &task, ABLE));
     let all_heard = until(|| [&ann, &bob].iter().all(|one| one.heard.lock().unwrap().len() == 2));
     tokio::select! {
         ended = join(of_ann, of_bob) => panic!("{ended:?}"),
@@ -114,13 +129,14 @@ async fn each_subscription_is_made_for_somebody_and_heard_by_nobody_else() {
 
 #[tokio::test]
 async fn a_server_that_cannot_or_will_not_tell_of_tasks_says_so() {
+    let task = handle().await;
     let legacy = Scene::new(&["--era", "legacy"]);
     let conformance = binary("capstan-conformance-server");
     let conformance = settings(conformance.to_str().unwrap(), &["--stdio", "--era", "modern"]);
     for (scene, able, expected) in
         [(&legacy, ABLE, -32601), (&Scene::of(conformance), "{}", -32021)]
     {
-        let (hears, running) = follow(scene, able);
+        let (hears, running) = follow(scene, &task, able);
         let refused = running.await;
         assert!(
             matches!(refused, Err(CallError::Server { code, .. }) if code == expected),
@@ -136,7 +152,8 @@ async fn a_server_that_cannot_or_will_not_tell_of_tasks_says_so() {
 async fn a_subscription_ends_with_its_server_and_starts_no_other() {
     let arms = TELLS.replace("TRACE", "/dev/null");
     let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(&arms) });
-    let (hears, running) = follow(&scene, ABLE);
+    let task = handle().await;
+    let (hears, running) = follow(&scene, &task, ABLE);
     let dies = async {
         until(|| !hears.heard.lock().unwrap().is_empty()).await;
         scene.call("do", "{}").await.unwrap_err();

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use capstan_hub::Call;
 use capstan_hub::ports::{
-    Approval, Ask, Asking, Backend as _, BoxFuture, Elicitation as Asked, Errand, Notice, Operator,
-    Question, Unanswered,
+    Approval, Ask, Asking, BoxFuture, Elicitation as Asked, Notice, Operator, Question, Unanswered,
 };
 use capstan_hub::ports::{Listing, Reply};
 use capstan_mcp::settings::Elicitation;
@@ -222,11 +221,10 @@ async fn a_question_is_open_no_longer_than_its_server_and_its_call_want() {
                 .map(|said| said.result().clone())
         });
         tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 1)).await.unwrap().unwrap();
-        let tell = |word: &str| Errand::Subscribe(word.to_owned());
-        scene.server.errand(&tell(ending), None).await.unwrap();
+        scene.subscribe(ending).await;
         tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 0)).await.unwrap().unwrap();
         if ending == "take" {
-            scene.server.errand(&tell("end"), None).await.unwrap();
+            scene.subscribe("end").await;
         }
         assert_eq!(calling.await.unwrap().unwrap().to_string(), r#"{"content":[]}"#);
     }
@@ -261,12 +259,11 @@ async fn a_question_that_may_be_another_calls_stays_open_for_as_long_as_that_goe
     };
     let (one, other) = (call(), call());
     tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 1)).await.unwrap().unwrap();
-    let tell = |word: &str| Errand::Subscribe(word.to_owned());
-    scene.server.errand(&tell("second"), None).await.unwrap();
+    scene.subscribe("second").await;
     let ended = tokio::select! { ended = one => ended, ended = other => ended };
     assert!(ended.unwrap());
     assert_eq!(*open.borrow(), 1, "the first call may be the one that asks");
-    scene.server.errand(&tell("first"), None).await.unwrap();
+    scene.subscribe("first").await;
     tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 0)).await.unwrap().unwrap();
 }
 

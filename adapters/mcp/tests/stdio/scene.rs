@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Listing, Notice, Operator,
-    Question, Reply,
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
+    Operator, Question, Reply,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
+use capstan_hub::{Asks, Call, Entry, Ground, Hub, HubBuilder, SideOp};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
-use capstan_model::{CallError, Caller, Front, Secret, Target, Trust};
+use capstan_model::{CallError, Caller, Front, ItemId, Kind, Secret, Target, Trust};
 use capstan_policy::{Pattern, Policy, PolicySource, Rule, ServerPolicy};
 use capstan_testkit::binary;
 use capstan_wire::{Json, object};
@@ -135,6 +135,26 @@ impl Scene {
         Self { server, hub: Arc::new(hub), person, folder }
     }
 
+    /// Connects if need be; who the server is.
+    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
+        Arc::clone(&self.server).connect().await?;
+        Ok(self.server.about().unwrap())
+    }
+
+    /// Connects if need be; one of the server's lists.
+    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
+        Arc::clone(&self.server).connect().await?.list(listing).await
+    }
+
+    /// Subscribes to a resource.
+    pub(crate) async fn subscribe(&self, uri: &str) {
+        let id = ItemId { server: self.server.name().clone(), item: uri.to_owned() };
+        let target = Target::exact(Kind::Resource, id);
+        let call = Call::new(Caller::operator(Front::Cli), target, None);
+        let (attempt, session) = (self.hub.begin(&call), self.hub.session());
+        attempt.side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
+    }
+
     /// Calls a tool.
     pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<String, CallError> {
         let target = Target::tool(format!("s__{tool}"));
@@ -164,7 +184,7 @@ impl Scene {
 
     /// The names in a list.
     pub(crate) async fn list(&self, listing: Listing) -> Result<Vec<String>, CallError> {
-        let items = self.server.list(listing).await?;
+        let items = self.listing(listing).await?;
         Ok(items.iter().map(|item| item.name.clone()).collect())
     }
 
@@ -186,7 +206,7 @@ impl Scene {
 
     /// The process id of a server in `sh`.
     pub(crate) async fn pid(&self) -> u32 {
-        let about = self.server.about().await.unwrap();
+        let about = self.about().await.unwrap();
         about.version.as_ref().unwrap().parse().unwrap()
     }
 

@@ -66,7 +66,7 @@ async fn the_arguments_of_a_server_are_passed_as_they_are() {
 async fn only_the_last_lines_of_stderr_are_kept_and_secrets_are_masked() {
     let secrets = vec![secret("ine 499")];
     let scene = Scene::of(StdioSettings { secrets, ..fixture(&["--stderr", "500"]) });
-    scene.server.about().await.unwrap();
+    scene.about().await.unwrap();
     until(|| scene.server.stderr().last().is_some_and(|line| line.contains("500 of"))).await;
     let lines = scene.server.stderr();
     assert_eq!(lines.len(), 200);
@@ -116,7 +116,7 @@ async fn logged(filter: &str) -> String {
     let one = Scene::of(settings());
     let two = Scene::of(StdioSettings { name: "t".parse().unwrap(), ..settings() });
     one.call("echo", r#"{"x":"hunter22"}"#).await.unwrap();
-    two.server.about().await.unwrap();
+    two.about().await.unwrap();
     for scene in [&one, &two] {
         until(|| !scene.server.stderr().is_empty()).await;
         scene.server.close().await;

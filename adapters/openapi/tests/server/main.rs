@@ -9,7 +9,7 @@ mod answers;
 mod fetching;
 mod login;
 
-use capstan_hub::ports::{Backend, Listing};
+use capstan_hub::ports::Listing;
 use capstan_model::CallError;
 use capstan_openapi::{OpenApiSettings, Source};
 use capstan_policy::Glob;
@@ -44,9 +44,9 @@ async fn each_operation_is_a_tool_and_what_cannot_be_offered_is_left_out() {
         "degraded: 2 operations are left out: GET /odd?x=1: its path cannot be sent, and";
     assert!(state.starts_with(expected), "{state}");
     for other in [Listing::Prompts, Listing::Resources, Listing::Templates] {
-        assert!(scene.server.list(other).await.unwrap().is_empty());
+        assert!(scene.listing(other).await.unwrap().is_empty());
     }
-    let about = scene.server.about().await.unwrap();
+    let about = scene.about().await.unwrap();
     assert_eq!((about.title.as_deref(), about.version.as_deref()), (Some("Harbour"), Some("7")));
 }
 

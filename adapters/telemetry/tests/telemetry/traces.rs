@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Connection, Elicitation, Footprint, Item,
+    Listing, Notice, Operator, Question, Reply,
 };
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Ticket};
+use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Message, Outgoing, System};
 use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
@@ -211,22 +211,26 @@ impl Backend for Files {
         ServerState::Connected
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        Box::pin(async { Ok(Arc::default()) })
+    fn about(&self) -> Option<Arc<About>> {
+        None
     }
 
-    fn list(&self, _: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        let definition = compose::object(&[("name", &compose::string("say"))]);
-        Box::pin(async { Ok([Item { name: "say".to_owned(), definition }].into()) })
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        Some(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.sent.lock().unwrap().push(ticket.params().to_string());
-        Box::pin(async { self.result.clone().map(|text| Answer::Whole(json(text))) })
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        Box::pin(async { Ok(self as Arc<dyn Connection>) })
+    }
+
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -235,6 +239,28 @@ impl Backend for Files {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
+    }
+}
+
+impl Connection for Files {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(self: Arc<Self>, _: Listing) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        let definition = compose::object(&[("name", &compose::string("say"))]);
+        Box::pin(async { Ok([Item { name: "say".to_owned(), definition }].into()) })
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        _: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        if let Message::Call(ticket) = outgoing.message() {
+            self.sent.lock().unwrap().push(ticket.params().to_string());
+        }
+        Box::pin(async { self.result.clone().map(|text| Answer::Whole(json(text))) })
     }
 }
 

@@ -6,27 +6,31 @@
 pub(crate) mod dead_rules;
 pub mod environment;
 mod file_precedence;
+pub(crate) mod policy;
 
 use std::cmp::Reverse;
 
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::DefaultRule;
-use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
 use self::environment::EnvSettings;
 use crate::read::file::SAME_NAME;
 use crate::read::server::Limits;
-use crate::read::{Part, Setting, Tables};
+use crate::read::{Part, Tables};
+use crate::settings::form::{Form, Setting};
 use crate::settings::rule::{OrderedRule, Reach, Rules};
 use crate::settings::server::ServerEntry;
-use crate::settings::{AccessSetting, CommandList, Config, DefaultSetting};
+use crate::settings::{
+    AccessSetting, Audit, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp, Screen,
+    Tools,
+};
 use crate::show::{self, Shown};
 use crate::source::Dialect;
+use crate::source::expand::join;
 use crate::source::problem::{Problem, Severity};
 use crate::source::reader::FileReader;
 use crate::source::{Origin, Scope, SourceFile, Surroundings};
-use crate::units::{show_duration, show_size};
 
 /// A configuration with everything that is wrong in it.
 #[derive(Clone, Debug, Default)]
@@ -43,10 +47,25 @@ pub struct Loaded {
     pub(crate) shown: Vec<Shown>,
 }
 
-/// The settings of all files under one key, nearest first.
-struct Merge<'a> {
+/// The tables of all files, nearest first, being merged.
+pub(crate) struct Merge<'a> {
     tables: &'a [Tables],
     shown: Vec<Shown>,
+}
+
+/// A table that is merged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section {
+    /// Its dotted path.
+    path: &'static str,
+    defaults: Defaults,
+}
+
+/// Whether `config show` lists the defaults of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defaults {
+    Shown,
+    Hidden,
 }
 
 /// What a dialect says of calls that no rule speaks of.
@@ -79,8 +98,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
             let name = server.entry.name.clone();
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
                 loaded.problems.extend(collision(nearer, &server.entry, file));
-                let narrowed = nearer.keep_restrictions_of(&server.entry);
-                loaded.problems.extend(fewer_networks(nearer, &server.entry, &narrowed));
+                loaded.problems.extend(nearer.keep_restrictions_of(&server.entry));
             } else {
                 loaded.shown.extend(server.shown);
                 loaded.config.servers.insert(name, server.entry);
@@ -116,27 +134,6 @@ fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Op
     Some(Problem { place, server: Some(other.name.clone()), ..problem })
 }
 
-/// Reports the networks of a project's entry that the user's own entry does not wholly allow.
-fn fewer_networks(
-    nearer: &ServerEntry,
-    replaced: &ServerEntry,
-    narrowed: &[Network],
-) -> Option<Problem> {
-    let listed: Vec<String> = narrowed.iter().map(|one| format!("`{one}`")).collect();
-    if listed.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "server `{}` ({}) is reached in {} only as far as your own entry ({}) allows it",
-        nearer.display,
-        nearer.origin,
-        listed.join(", "),
-        replaced.origin
-    );
-    let help = "add to `networks` in your own entry what is meant";
-    Some(Problem { server: Some(nearer.name.clone()), ..Problem::warning(message).help(help) })
-}
-
 // === impl Loaded ===
 
 impl Loaded {
@@ -149,50 +146,50 @@ impl Loaded {
     }
 }
 
+// === impl Section ===
+
+impl Section {
+    const fn new(path: &'static str, defaults: Defaults) -> Self {
+        Self { path, defaults }
+    }
+
+    /// The dotted path of a key.
+    pub(crate) fn key(self, key: &str) -> String {
+        join(self.path, key)
+    }
+}
+
 // === impl Merge ===
 
 impl Merge<'_> {
-    /// The nearest setting.
-    fn nearest<T: Clone>(&self, get: fn(&Tables) -> &Option<Setting<T>>) -> Option<Setting<T>> {
-        self.tables.iter().find_map(|tables| get(tables).clone())
-    }
-
-    /// The smallest setting, where a project's counts only if it is below what holds without it.
-    fn smallest<T: Copy + Ord>(
+    /// The settings of all files under one key, nearest first.
+    pub(crate) fn settings<T: Clone>(
         &self,
-        get: fn(&Tables) -> &Option<Setting<T>>,
-        default: Option<T>,
-    ) -> Option<Setting<T>> {
-        let all = || self.tables.iter().filter_map(|tables| get(tables).as_ref());
-        let project = |setting: &&Setting<T>| setting.origin.scope == Scope::Project;
-        let least = all().filter(|setting| !project(setting)).min_by_key(|setting| setting.value);
-        let bound = least.map(|setting| setting.value).or(default);
-        let tighter = all()
-            .filter(project)
-            .filter(|setting| bound.is_none_or(|bound| setting.value < bound))
-            .min_by_key(|setting| setting.value);
-        tighter.or(least).cloned()
+        get: impl Fn(&Tables) -> Option<&Setting<T>>,
+    ) -> Vec<Setting<T>> {
+        self.tables.iter().filter_map(|tables| get(tables).cloned()).collect()
     }
 
     /// The value of a setting, noted for `config show`.
-    fn note<T>(&mut self, key: &str, setting: Option<Setting<T>>) -> Option<T> {
+    pub(crate) fn optional<T>(&mut self, key: &str, setting: Option<Setting<T>>) -> Option<T> {
         let Setting { value, shown, origin } = setting?;
         self.add(key, shown, Some(&origin));
         Some(value)
     }
 
     /// The value of a setting or its default, noted for `config show`.
-    fn note_or<T>(
+    pub(crate) fn value<F: Form>(
         &mut self,
+        section: Section,
         key: &str,
-        setting: Option<Setting<T>>,
-        default: T,
-        write: fn(&T) -> String,
-    ) -> T {
-        self.note(key, setting).unwrap_or_else(|| {
-            self.add(key, write(&default), None);
-            default
-        })
+        setting: Option<Setting<F::Value>>,
+        default: F::Value,
+    ) -> F::Value {
+        let key = section.key(key);
+        if setting.is_none() && section.defaults == Defaults::Shown {
+            self.add(&key, show::json(&F::write(&default)), None);
+        }
+        self.optional(&key, setting).unwrap_or(default)
     }
 
     fn add(&mut self, key: &str, value: String, origin: Option<&Origin>) {
@@ -234,13 +231,15 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
     access(config, &mut merge);
     tools(config, &mut merge);
     mcp(config, &mut merge);
-    audit(config, &mut merge);
-    let max = merge.smallest(|tables| &tables.max_answer, Some(config.screen.max_answer));
-    config.screen.max_answer =
-        merge.note_or("screen.max_answer", max, config.screen.max_answer, |size| {
-            show::text(&show_size(*size))
+    let section = |path| Section::new(path, Defaults::Shown);
+    config.audit = Audit::merged(&mut merge, section("audit"), |tables| &tables.audit);
+    config.screen = Screen::merged(&mut merge, section("screen"), |tables| &tables.screen);
+    let section = |path| Section::new(path, Defaults::Hidden);
+    config.gateway = Gateway::merged(&mut merge, section("gateway"), |tables| &tables.gateway.keys);
+    config.gateway.limits =
+        GatewayLimits::merged(&mut merge, section("gateway.limits"), |tables| {
+            &tables.gateway.limits
         });
-    gateway(config, &mut merge);
     merge.shown
 }
 
@@ -263,8 +262,9 @@ fn access(config: &mut Config, merge: &mut Merge<'_>) {
 }
 
 fn tools(config: &mut Config, merge: &mut Merge<'_>) {
-    let max = merge.smallest(|tables| &tables.max_tool_calls, None);
-    config.tools.max_tool_calls_per_session = merge.note("tools.max_tool_calls_per_session", max);
+    let section = Section::new("tools", Defaults::Shown);
+    let merged = Tools::merged(merge, section, |tables| &tables.tools);
+    config.tools.max_tool_calls_per_session = merged.max_tool_calls_per_session;
     merge.add_rules("tools.policy", &config.tools.policy);
     let rules = merge.tables.iter().flat_map(|tables| &tables.authorization.rules);
     let mut rules: Vec<OrderedRule> = rules.cloned().collect();
@@ -282,36 +282,22 @@ fn tools(config: &mut Config, merge: &mut Merge<'_>) {
 }
 
 fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
-    let mcp = &mut config.mcp;
     for setting in merge.tables.iter().filter_map(|tables| tables.allowed_commands.clone()) {
         let Setting { value: commands, shown, origin } = setting;
         merge.add("mcp.allowed_commands", shown, Some(&origin));
         // A list restricts, but a project's speaks of its own servers only.
         let reach = Reach::of_commands(origin.scope, &origin.file);
-        mcp.allowed_commands.push(CommandList { commands, origin, reach });
+        config.mcp.allowed_commands.push(CommandList { commands, origin, reach });
     }
-    let max = merge.smallest(|tables| &tables.max_dynamic_servers, Some(mcp.max_dynamic_servers));
-    mcp.max_dynamic_servers =
-        merge.note_or("mcp.max_dynamic_servers", max, mcp.max_dynamic_servers, u32::to_string);
-    // `false` is the smaller one: any file may switch questions off.
-    let enabled = merge.smallest(|tables| &tables.elicitation_enabled, Some(true));
-    mcp.elicitation_enabled =
-        merge.note_or("mcp.elicitation_enabled", enabled, true, bool::to_string);
-    let timeout = merge.nearest(|tables| &tables.elicitation_timeout);
-    mcp.elicitation_timeout =
-        merge.note_or("mcp.elicitation_timeout", timeout, mcp.elicitation_timeout, |time| {
-            show::text(&show_duration(*time))
-        });
+    let section = Section::new("mcp", Defaults::Shown);
+    let allowed_commands = std::mem::take(&mut config.mcp.allowed_commands);
+    config.mcp = Mcp { allowed_commands, ..Mcp::merged(merge, section, |tables| &tables.mcp) };
     silence(&mut config.servers, merge.tables);
-    let mcp = &mut config.mcp;
-    let queue = merge.smallest(|tables| &tables.elicitation_queue, Some(mcp.elicitation_queue));
-    mcp.elicitation_queue =
-        merge.note_or("mcp.elicitation_queue", queue, mcp.elicitation_queue, u32::to_string);
 }
 
 /// Keeps a project's servers from asking where the user or the machine says that none may.
 fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
-    let settings = tables.iter().filter_map(|tables| tables.elicitation_enabled.as_ref());
+    let settings = tables.iter().filter_map(|tables| tables.mcp.elicitation_enabled.as_ref());
     let mut others = settings.filter(|setting| setting.origin.scope != Scope::Project);
     if others.all(|setting| setting.value) {
         return;
@@ -321,69 +307,4 @@ fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
             server.elicitation = Some(false);
         }
     }
-}
-
-fn audit(config: &mut Config, merge: &mut Merge<'_>) {
-    let audit = &mut config.audit;
-    let enabled = merge.nearest(|tables| &tables.audit.enabled);
-    audit.enabled = merge.note_or("audit.enabled", enabled, audit.enabled, bool::to_string);
-    let path = merge.nearest(|tables| &tables.audit.path);
-    audit.path = merge.note("audit.path", path);
-    let arguments = merge.nearest(|tables| &tables.audit.arguments);
-    audit.arguments = merge.note_or("audit.arguments", arguments, audit.arguments, |arguments| {
-        show::text(arguments.as_str())
-    });
-    let retention = merge.nearest(|tables| &tables.audit.retention);
-    audit.retention = merge.note_or("audit.retention", retention, audit.retention, |time| {
-        show::text(&show_duration(*time))
-    });
-    let shown_size = |size: &u64| show::text(&show_size(*size));
-    let size = merge.nearest(|tables| &tables.audit.max_size);
-    audit.max_size = merge.note_or("audit.max_size", size, audit.max_size, shown_size);
-    let total = merge.nearest(|tables| &tables.audit.max_total);
-    audit.max_total = merge.note_or("audit.max_total", total, audit.max_total, shown_size);
-    let durable = merge.nearest(|tables| &tables.audit.durable);
-    audit.durable = merge.note_or("audit.durable", durable, audit.durable, bool::to_string);
-    let on_full = merge.nearest(|tables| &tables.audit.on_full);
-    audit.on_full = merge
-        .note_or("audit.on_full", on_full, audit.on_full, |on_full| show::text(on_full.as_str()));
-}
-
-fn gateway(config: &mut Config, merge: &mut Merge<'_>) {
-    let gateway = &mut config.gateway;
-    let listen = merge.nearest(|tables| &tables.gateway.listen);
-    gateway.listen = merge.note("gateway.listen", listen);
-    let metrics = merge.nearest(|tables| &tables.gateway.metrics_listen);
-    gateway.metrics_listen = merge.note("gateway.metrics_listen", metrics);
-    let public_url = merge.nearest(|tables| &tables.gateway.public_url);
-    gateway.public_url = merge.note("gateway.public_url", public_url);
-    let hosts = merge.nearest(|tables| &tables.gateway.allowed_hosts);
-    gateway.allowed_hosts = merge.note("gateway.allowed_hosts", hosts).unwrap_or_default();
-    let origins = merge.nearest(|tables| &tables.gateway.allowed_origins);
-    gateway.allowed_origins = merge.note("gateway.allowed_origins", origins).unwrap_or_default();
-    let cert = merge.nearest(|tables| &tables.gateway.tls_cert);
-    gateway.tls_cert = merge.note("gateway.tls_cert", cert);
-    let key = merge.nearest(|tables| &tables.gateway.tls_key);
-    gateway.tls_key = merge.note("gateway.tls_key", key);
-    let validate = merge.nearest(|tables| &tables.gateway.validate_arguments);
-    let validate = merge.note("gateway.validate_arguments", validate);
-    gateway.validate_arguments = validate.unwrap_or_default();
-    let wait = merge.nearest(|tables| &tables.gateway.approval_wait);
-    let wait = merge.note("gateway.approval_wait", wait);
-    gateway.approval_wait = wait.unwrap_or(gateway.approval_wait);
-    let save = merge.nearest(|tables| &tables.gateway.save_approvals);
-    let save = merge.note("gateway.save_approvals", save);
-    gateway.save_approvals = save.unwrap_or(gateway.save_approvals);
-    let limits = &mut gateway.limits;
-    let body = merge.nearest(|tables| &tables.gateway.max_body);
-    limits.max_body = merge.note("gateway.limits.max_body", body).unwrap_or(limits.max_body);
-    let most = merge.nearest(|tables| &tables.gateway.max_connections);
-    let most = merge.note("gateway.limits.max_connections", most);
-    limits.max_connections = most.unwrap_or(limits.max_connections);
-    let most = merge.nearest(|tables| &tables.gateway.max_sessions);
-    let most = merge.note("gateway.limits.max_sessions", most);
-    limits.max_sessions = most.unwrap_or(limits.max_sessions);
-    let idle = merge.nearest(|tables| &tables.gateway.session_idle);
-    limits.session_idle =
-        merge.note("gateway.limits.session_idle", idle).unwrap_or(limits.session_idle);
 }

@@ -2,17 +2,20 @@
 
 use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
+use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
 
-use crate::fields::{Fields, Given, Words};
-use crate::mask::{mask_arguments, mask_url};
-use crate::settings::server::{CliProgram, Fallback, Kind, OpenApi, Program, Remote};
+use crate::fields::{Fields, Given};
+use crate::settings::form::OneOf as _;
+use crate::settings::server::words::Transport;
+use crate::settings::server::{
+    CliProgram, Fallback, KEYS_OF_KINDS, Kind, OpenApi, Program, Remote,
+};
+use crate::settings::server::{openapi, preset};
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
 use crate::url;
-
-use super::{openapi, preset};
 
 /// The kind of a server together with its target as it may be shown.
 pub(super) struct Reached {
@@ -20,45 +23,11 @@ pub(super) struct Reached {
     pub(super) target: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Stdio,
-    Http,
-    Sse,
-    Cli,
-    OpenApi,
-}
-
-const TYPES: Words<What> =
-    &[("stdio", What::Stdio), ("http", What::Http), ("sse", What::Sse), ("cli", What::Cli)];
-
-const PROGRAMS: &[What] = &[What::Stdio, What::Cli];
-const REMOTES: &[What] = &[What::Http, What::Sse];
-const WITH_HEADERS: &[What] = &[What::Http, What::Sse, What::OpenApi];
-
-/// The keys that only some kinds have.
-const OWN_KEYS: &[(&str, &[What])] = &[
-    ("command", PROGRAMS),
-    ("args", PROGRAMS),
-    ("env", PROGRAMS),
-    ("cwd", PROGRAMS),
-    ("env_passthrough", PROGRAMS),
-    ("url", REMOTES),
-    ("headers", WITH_HEADERS),
-    ("networks", WITH_HEADERS),
-    ("openapi", &[What::OpenApi]),
-    ("cli", &[What::Cli]),
-    ("cli_help", &[What::Cli]),
-    ("cli_depth", &[What::Cli]),
-    ("cli_only", &[What::Cli]),
-    ("tools", &[What::Cli]),
-];
-
 /// Reads how the server is reached; `None` when that cannot be made out.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     let chosen = choose(fields);
     let what = chosen.map(|(what, _)| what);
-    for (key, kinds) in OWN_KEYS {
+    for (key, kinds) in KEYS_OF_KINDS {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
         let off = match *key {
             "cli" => entry.node.as_bool() == Some(false),
@@ -81,19 +50,19 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         return None;
     };
     match what {
-        What::Stdio => {
+        Transport::Stdio => {
             program(fields).map(|(program, target)| Reached { kind: Kind::Stdio(program), target })
         }
-        What::Cli => cli(fields),
-        What::Http => {
+        Transport::Cli => cli(fields),
+        Transport::Http => {
             let (remote, target) = remote(fields, fallback)?;
             Some(Reached { kind: Kind::Http(remote), target })
         }
-        What::Sse => {
+        Transport::Sse => {
             let (remote, target) = remote(fields, fallback)?;
             Some(Reached { kind: Kind::Sse(remote), target })
         }
-        What::OpenApi => {
+        Transport::OpenApi => {
             let (document, target) = openapi::read(fields)?;
             let kind = Kind::OpenApi(OpenApi { headers: headers(fields), ..document });
             Some(Reached { kind, target })
@@ -102,9 +71,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
 }
 
 /// Decides on the kind: what `type` says, else what the other keys imply.
-fn choose(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
+fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
     let spoken = (fields.has("type"), fields.has("transport"));
-    let declared = fields.word("type", TYPES).or(fields.word("transport", TYPES));
+    let declared =
+        fields.word("type", Transport::WORDS).or(fields.word("transport", Transport::WORDS));
     if spoken == (true, true) {
         let message = format!("`{}` has both `type` and `transport`", fields.path());
         let help = "they are two names of one key; keep `type`";
@@ -121,8 +91,11 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
     }
     let cli = fields.flag("cli");
     match (declared, cli) {
-        (Some(What::Cli), Some(false))
-        | (Some(What::Stdio | What::Http | What::Sse | What::OpenApi), Some(true)) => {
+        (Some(Transport::Cli), Some(false))
+        | (
+            Some(Transport::Stdio | Transport::Http | Transport::Sse | Transport::OpenApi),
+            Some(true),
+        ) => {
             let message = format!("`{}` and its `type` disagree", fields.key("cli"));
             fields.problem("cli", Problem::error(message).help("remove `cli`"));
             None
@@ -130,22 +103,25 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
         (Some(declared), _) => Some((declared, Fallback::Never)),
         // A `type` that could not be read is reported already, and nothing can replace it.
         (None, _) if spoken != (false, false) => None,
-        (None, Some(true)) => Some((What::Cli, Fallback::Never)),
+        (None, Some(true)) => Some((Transport::Cli, Fallback::Never)),
         (None, Some(false) | None) => infer(fields),
     }
 }
 
-fn infer(fields: &mut Fields<'_, '_>) -> Option<(What, Fallback)> {
+fn infer(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
     if fields.has("command") {
-        return Some((What::Stdio, Fallback::Never));
+        return Some((Transport::Stdio, Fallback::Never));
     }
     if let Some(entry) = fields.peek("url") {
         let url = entry.node.as_text().unwrap_or_default();
         let sse = sse_comes_first(url, fields.report().file.dialect);
-        return Some((if sse { What::Sse } else { What::Http }, Fallback::OtherTransport));
+        return Some((
+            if sse { Transport::Sse } else { Transport::Http },
+            Fallback::OtherTransport,
+        ));
     }
     if fields.has("openapi") {
-        return Some((What::OpenApi, Fallback::Never));
+        return Some((Transport::OpenApi, Fallback::Never));
     }
     let path = fields.path();
     let message = format!("`{path}` says neither how to start the server nor where it is");
@@ -169,7 +145,7 @@ fn cli(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     Some(Reached { kind: Kind::Cli(CliProgram { program, help, depth, only, presets }), target })
 }
 
-/// The subcommands that may be used. What can never be one is a mistake: it would look like a
+/// The subcommands that may be used. Transport can never be one is a mistake: it would look like a
 /// limit and be none.
 fn only(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let texts = fields.texts("cli_only")?;
@@ -289,7 +265,7 @@ fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, St
 }
 
 /// The address under a key; `None` when it is none that requests can be sent to.
-pub(super) fn address<'t>(
+pub(crate) fn address<'t>(
     fields: &mut Fields<'t, '_>,
     key: &'static str,
     example: &str,
@@ -306,7 +282,7 @@ pub(super) fn address<'t>(
 }
 
 /// Warns of a port that another protocol than HTTP is spoken on.
-pub(super) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
+pub(crate) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
     let Some(port) = url::odd_port(url) else { return };
     let message = format!("`{}` has port {port}, which is not one of HTTP", fields.key(key));
     let help = "check the port: a request there may be taken for commands of another protocol";
@@ -344,9 +320,9 @@ fn names_no_credentials(value: &str) -> bool {
     value.is_empty() || ["bearer", "basic", "token"].iter().any(|s| value.eq_ignore_ascii_case(s))
 }
 
-// === impl What ===
+// === impl Transport ===
 
-impl What {
+impl Transport {
     fn article(self) -> &'static str {
         match self {
             Self::Stdio => "a stdio server",

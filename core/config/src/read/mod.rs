@@ -2,16 +2,8 @@
 
 pub(crate) mod file;
 pub(crate) mod server;
-mod openapi;
-mod overrides;
-mod preset;
-mod kind;
-mod access;
-mod authorization;
-mod audit;
-mod gateway;
-mod rates;
+pub(crate) mod kind;
 mod tables;
 
 pub(crate) use file::Part;
-pub(crate) use tables::{Setting, Tables};
+pub(crate) use tables::Tables;

@@ -1,7 +1,7 @@
 //! Finds the secrets of a text of keys with colons behind them: JSON, with or without comments, and
 //! YAML, broken or not.
 
-use crate::mask::mask_arguments;
+use capstan_safety::mask::mask_arguments;
 
 use super::lines::{Open, end_of_string, is_telling, is_word};
 use super::names::{is_known, is_login};

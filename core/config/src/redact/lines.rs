@@ -3,7 +3,8 @@
 //! Keys and values are guessed line by line: once as TOML and once as JSON or YAML. A byte that either
 //! reading takes for part of a secret is hidden.
 
-use crate::mask::{is_secret_name, mask_arguments};
+use capstan_model::secret::is_secret_name;
+use capstan_safety::mask::mask_arguments;
 
 use super::colons::Colons;
 use super::names::{DOORS, is_known, is_login, is_member};

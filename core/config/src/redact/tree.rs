@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use capstan_model::secret::{is_secret_name, looks_like_token};
+use capstan_safety::mask::mask_arguments;
 use capstan_safety::mask::secrets_in_url;
 
 use super::Hide;
@@ -11,7 +12,6 @@ use super::names::{
     DOORS, bare, has_chosen_names, holds_tokens, is_known, is_login, is_member, is_nearly_member,
     is_plain_map, is_plain_member,
 };
-use crate::mask::mask_arguments;
 use crate::source::tree::{Entry, Node, Table, Value};
 
 /// Switches beside a default that make the default a secret.

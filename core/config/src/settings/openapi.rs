@@ -5,7 +5,7 @@ use std::fmt;
 use capstan_model::{Credentials, Secret};
 use indexmap::IndexMap;
 
-use crate::mask::mask_url;
+use capstan_safety::mask::mask_url;
 
 /// An OpenAPI document used as a server.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -1,26 +1,55 @@
-//! What a configuration says of single tools: other names, other words, arguments that are settled.
+//! The keys of `[servers.NAME.tools.TOOL]`: other names and texts for single tools, and fixed arguments.
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-/// How one tool is shown and called.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolOverride {
-    /// What it is called instead.
-    pub name: Option<String>,
-    /// Its title instead.
-    pub title: Option<String>,
-    /// What it does, in other words.
-    pub description: Option<String>,
-    /// Arguments for whoever gives none.
-    pub default: Map<String, Value>,
-    /// Arguments that nobody chooses.
-    pub pin: Map<String, Value>,
-    /// Parameters that nobody sees or gives.
-    pub hide_parameters: Vec<String>,
-    /// Whether it is not offered at all.
-    pub hidden: bool,
+use super::define::keys;
+use super::form::{Form, Table};
+use super::server::preset::{self, PresetKeys};
+use crate::fields::Fields;
+use crate::source::problem::Problem;
+
+keys! {
+    /// How one tool is shown and called.
+    pub table ToolOverride
+    keys {
+        /// What it is called instead. Rules go on to mean it by the name that its server gives it; a deny or ask for the new name counts too.
+        name: String as ToolName;
+        /// Its title instead.
+        title: String;
+        /// What it does, in other words.
+        description: String;
+        /// Arguments for whoever gives none: `{ limit = 20 }`.
+        default: Map<String, Value> as Arguments = Map::new();
+        /// Arguments that nobody else chooses: `{ team = "core" }`. Callers do not see these parameters, and are refused when they give them.
+        pin: Map<String, Value> as Arguments = Map::new();
+        /// Parameters that callers do not see, and are refused when they give them.
+        hide_parameters: Vec<String> = Vec::new();
+        /// Whether it is not offered at all.
+        hidden: bool = false;
+    }
 }
+
+/// Overrides by tool, or the tools of a command-line program.
+#[derive(JsonSchema)]
+#[schemars(untagged, title = "table or list")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum ServerTools {
+    /// Overrides, by the name that the server gives a tool.
+    Overrides(IndexMap<String, <ToolOverride as Table>::Keys>),
+    /// The tools of a command-line program.
+    Presets(Vec<<PresetKeys as Table>::Keys>),
+}
+
+/// The name of a tool.
+struct ToolName;
+
+/// A table of arguments.
+struct Arguments;
+
+/// The key `tools` of a server, where it is a table.
+pub(super) struct Overrides;
 
 /// The overrides of a server, by what it calls its tools.
 pub type ToolOverrides = IndexMap<String, ToolOverride>;
@@ -49,5 +78,111 @@ pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrid
             own.pin.insert(name.clone(), value.clone());
         }
         own.hide_parameters.extend(other.hide_parameters.iter().cloned());
+    }
+}
+
+/// Reads `tools` where it is a table; a list describes the tools of a command-line program.
+fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
+    let mut overrides = ToolOverrides::new();
+    let Some(entry) = fields.entry("tools") else { return overrides };
+    let key = fields.key("tools");
+    if entry.node.as_list().is_some() {
+        return overrides;
+    }
+    let Some(tables) = entry.node.as_table() else {
+        let message = format!("`{key}` must be a table, not {}", entry.node.value.what());
+        let help = "write `[servers.NAME.tools.TOOL]` and under it what is to change";
+        fields.problem("tools", Problem::error(message).help(help));
+        return overrides;
+    };
+    for (tool, entry) in &tables.entries {
+        let path = fields.key_in("tools", tool);
+        let Some(table) = entry.node.as_table() else {
+            let message = format!("`{path}` must be a table, not {}", entry.node.value.what());
+            let help = "write `{ name = \"…\" }`, or another of its keys";
+            fields.report().add(Problem::error(message).help(help), path, &entry.node.span);
+            continue;
+        };
+        let read = one(Fields::new(table, path.clone(), &entry.node.span, fields.report()));
+        let taken = |(_, other): (&String, &ToolOverride)| other.name == read.name;
+        if read.name.is_some() && overrides.iter().any(taken) {
+            let name = read.name.as_deref().unwrap_or_default();
+            let problem = Problem::warning(format!("`{key}` calls two tools `{name}`"))
+                .help("the first one gets the name; choose another for the second");
+            fields.report().add(problem, path, &entry.node.span);
+        }
+        overrides.insert(tool.clone(), read);
+    }
+    overrides
+}
+
+fn one(mut fields: Fields<'_, '_>) -> ToolOverride {
+    let read = ToolOverride::read(&mut fields);
+    if let Some(both) = read.default.keys().find(|name| read.pin.contains_key(*name)) {
+        let message = format!("`{}` has `{both}` under both `default` and `pin`", fields.path());
+        let help = "keep it under `pin` if nobody is to choose it";
+        fields.problem("pin", Problem::error(message).help(help));
+    }
+    fields.finish();
+    read
+}
+
+// === impl Overrides ===
+
+impl Form for Overrides {
+    type Value = ToolOverrides;
+    type Schema = ServerTools;
+
+    fn read(fields: &mut Fields<'_, '_>, _: &'static str) -> Option<ToolOverrides> {
+        Some(read(fields))
+    }
+
+    fn write(_: &ToolOverrides) -> Value {
+        Value::Null
+    }
+}
+
+// === impl ToolName ===
+
+impl Form for ToolName {
+    type Value = String;
+    type Schema = String;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<String> {
+        let name = fields.string(key)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        if name.is_empty() || !name.chars().all(fits) {
+            let message = format!("`{}` is no name that a tool can have", fields.key(key));
+            let help = "use letters, digits, `_` and `-`, as in `name = \"list_issues\"`";
+            fields.problem(key, Problem::error(message).help(help));
+            return None;
+        }
+        Some(name)
+    }
+
+    fn write(value: &String) -> Value {
+        Value::from(value.as_str())
+    }
+}
+
+// === impl Arguments ===
+
+impl Form for Arguments {
+    type Value = Map<String, Value>;
+    type Schema = Map<String, Value>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Map<String, Value>> {
+        let entry = fields.entry(key)?;
+        if let Value::Object(arguments) = preset::json(&entry.node, 0) {
+            return Some(arguments);
+        }
+        let message = format!("`{}` must be a table of arguments", fields.key(key));
+        let help = format!("write `{key} = {{ limit = 20 }}`");
+        fields.problem(key, Problem::error(message).help(help));
+        None
+    }
+
+    fn write(_: &Map<String, Value>) -> Value {
+        Value::Null
     }
 }

@@ -3,13 +3,36 @@
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::{Pattern, RuleEffect};
 use jiff::Timestamp;
+use serde_json::Value as Json;
 
 use crate::fields::{Fields, Words};
+use crate::settings::define::keys;
+use crate::settings::file::RuleLists;
+use crate::settings::form::{Form, OneOf};
 use crate::show;
 use crate::source::problem::{Problem, Report};
 use crate::source::reader::AutoAllow;
 use crate::source::tree::{Node, Text, Value};
 use crate::source::{Origin, Place, Scope};
+
+keys! {
+    /// A pattern with conditions.
+    pub(crate) table Conditions
+    by_hand {
+        /// What the rule speaks of: `github__delete_*`, `delete_*`, `gh__create_issue:repo=acme/*`, `Elicit(linear)`.
+        pattern: String;
+    }
+    keys {
+        /// A note for whoever reads the file.
+        comment: String;
+        /// What the caller is told.
+        reason: String;
+        /// From when on the rule no longer counts, with its zone: `2030-01-31T18:00:00Z`.
+        expires_at: Timestamp as Moment;
+        /// Only tools that do this: `read`, or `write` with those of which it is not known.
+        effect: RuleEffect;
+    }
+}
 
 /// Three lists of rules. Those of a managed file come first, then by precedence.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +69,7 @@ pub struct Rule {
 }
 
 /// A rule in a list whose order decides.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OrderedRule {
     /// What it says.
     pub verdict: Verdict,
@@ -74,6 +97,12 @@ pub enum Reach {
     },
 }
 
+/// The key `permissions` of a server.
+pub(super) struct ServerRules;
+
+/// A point in time.
+struct Moment;
+
 /// A list being read.
 pub(crate) struct List {
     /// Its dotted key.
@@ -81,8 +110,6 @@ pub(crate) struct List {
     pub(crate) reach: Reach,
     pub(crate) subject: Subject,
 }
-
-const EFFECTS: Words<RuleEffect> = &[("read", RuleEffect::Read), ("write", RuleEffect::Write)];
 
 /// Which kinds of patterns make sense in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +165,24 @@ impl Rules {
     }
 }
 
+// === impl ServerRules ===
+
+impl Form for ServerRules {
+    type Value = Rules;
+    type Schema = RuleLists;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Rules> {
+        let mut nested = fields.nested(key)?;
+        let rules = Rules::read(&mut nested, Subject::Tools);
+        nested.finish();
+        Some(rules)
+    }
+
+    fn write(_: &Rules) -> Json {
+        Json::Null
+    }
+}
+
 // === impl Reach ===
 
 impl Reach {
@@ -186,10 +231,8 @@ impl List {
             Value::Text(text) => self.plain(report, node, text),
             Value::Table(table) => {
                 let mut fields = Fields::new(table, self.key.clone(), &node.span, report);
-                let comment = fields.string("comment");
-                let reason = fields.string("reason");
-                let expires_at = expires_at(&mut fields);
-                let effect = fields.word("effect", EFFECTS);
+                let Conditions { comment, reason, expires_at, effect } =
+                    Conditions::read(&mut fields);
                 // A rule that was to speak of less must not speak of more.
                 let unread = effect.is_none() && fields.has("effect");
                 let pattern = fields.text("pattern");
@@ -247,19 +290,38 @@ impl List {
     }
 }
 
-fn expires_at(fields: &mut Fields<'_, '_>) -> Option<Timestamp> {
-    let entry = fields.entry("expires_at")?;
-    let read = match &entry.node.value {
-        Value::Text(text) => text.value.parse().ok(),
-        Value::Moment(moment) => moment.parse().ok(),
-        Value::Number(_) | Value::Bool(_) | Value::Null | Value::List(_) | Value::Table(_) => None,
-    };
-    if read.is_none() {
-        let message = format!("`{}` is not a point in time", fields.key("expires_at"));
-        let help = "write a date, a time and a zone: `expires_at = 2030-01-31T18:00:00Z`";
-        fields.problem("expires_at", Problem::error(message).help(help));
+// === impl Moment ===
+
+impl Form for Moment {
+    type Value = Timestamp;
+    type Schema = String;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Timestamp> {
+        let entry = fields.entry(key)?;
+        let read = match &entry.node.value {
+            Value::Text(text) => text.value.parse().ok(),
+            Value::Moment(moment) => moment.parse().ok(),
+            Value::Number(_) | Value::Bool(_) | Value::Null | Value::List(_) | Value::Table(_) => {
+                None
+            }
+        };
+        if read.is_none() {
+            let message = format!("`{}` is not a point in time", fields.key(key));
+            let help = "write a date, a time and a zone: `expires_at = 2030-01-31T18:00:00Z`";
+            fields.problem(key, Problem::error(message).help(help));
+        }
+        read
     }
-    read
+
+    fn write(value: &Timestamp) -> Json {
+        Json::from(value.to_string())
+    }
+}
+
+// === impl RuleEffect ===
+
+impl OneOf for RuleEffect {
+    const WORDS: Words<Self> = &[("read", Self::Read), ("write", Self::Write)];
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub mod tree;
 
 use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::settings::rule::Reach;
 
@@ -63,7 +63,7 @@ pub struct Surroundings<'a> {
 }
 
 /// A place in a file. Lines and columns count from one, columns in characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The file's path.
     pub file: String,

@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::Range;
 
 use capstan_model::ServerName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::source::syntax::Syntax;
 use crate::source::{Place, SourceFile};
 
 /// Something wrong, with its place and a remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
@@ -31,7 +31,7 @@ pub struct Problem {
 }
 
 /// How bad a problem is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The server, or the whole configuration, cannot be used.

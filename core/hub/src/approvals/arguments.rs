@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use capstan_model::secret::{MASK, is_secret_name};
-use capstan_model::text::is_invisible;
+use capstan_safety::clean::is_invisible;
 use capstan_safety::mask::mask_tokens;
 use capstan_wire::{Json, object};
 

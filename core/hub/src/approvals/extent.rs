@@ -1,7 +1,10 @@
 //! How far a yes reaches, and for how long.
 
+use serde::{Deserialize, Serialize};
+
 /// How far a yes reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// This one call.
     Once,
@@ -10,7 +13,8 @@ pub enum Extent {
 }
 
 /// What a yes speaks of, beyond one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Width {
     /// This tool, resource or prompt, whatever the arguments.
     Item,
@@ -23,7 +27,8 @@ pub enum Width {
 }
 
 /// For how long a yes holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Span {
     /// As long as this conversation.
     Session,

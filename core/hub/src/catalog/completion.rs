@@ -1,9 +1,12 @@
 //! What a server offers to somebody who is typing a value for one of its prompts or templates.
 
-use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Target};
+use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use crate::hub::Hub;
+use crate::ports::Operator;
+use crate::{Asks, Call, Session, SideOp};
 
 /// Most values that one answer may have, as the protocol says.
 const MAX_VALUES: usize = 100;
@@ -31,27 +34,57 @@ pub enum Reference {
 }
 
 impl Hub {
-    /// The values that the server of a prompt or template offers; none when it cannot say.
+    /// The values that the server of a prompt or template offers; none when it cannot say. It is
+    /// decided and recorded like a call.
     ///
     /// # Errors
     /// When a rule denies what the value is for, or the server cannot be used.
     pub async fn complete(
         &self,
-        server: &ServerName,
-        typing: &Typing,
+        session: &Session,
         caller: &Caller,
+        (server, typing): (&ServerName, &Typing),
+        operator: &dyn Operator,
     ) -> Result<Vec<String>, CallError> {
         let (kind, item) = match &typing.of {
             Reference::Prompt(name) => (Kind::Prompt, name),
             Reference::Template(template) => (Kind::Resource, template),
         };
-        let id = ItemId { server: server.clone(), item: item.clone() };
-        // Who may not use it learns nothing about it either.
-        let permitted = self.could_permit(&id, kind, Effect::Read, caller);
-        match self.servers.get(server).filter(|_| permitted) {
-            Some(backend) => backend.complete(typing).await,
-            None => Err(CallError::Unknown { kind, name: id.to_string(), nearest: Vec::new() }),
+        let about = self.about(server);
+        let capabilities = about.as_ref().and_then(|about| about.capabilities.as_ref());
+        if capabilities.is_some_and(|all| object::get(all, "completions").is_none()) {
+            return Ok(Vec::new());
         }
+        let id = ItemId { server: server.clone(), item: item.clone() };
+        let params = typing.params();
+        // A caller who may not use the item learns nothing about it either.
+        let is_shown = self.has(server) && self.could_permit(&id, kind, Effect::Read, caller);
+        let name = id.to_string();
+        let call = Call::new(caller.clone(), Target::exact(kind, id), Some(&typed(&params)));
+        let op = SideOp::Complete(params);
+        let attempt = self.begin(&call).by_method(op.method());
+        if !is_shown {
+            return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
+        }
+        match attempt.side(session, call, op, Asks::Here(operator)).await {
+            // A server that cannot say offers nothing.
+            Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
+            result => Ok(Typing::values(&result?)),
+        }
+    }
+}
+
+/// The arguments of a prompt or a template in the params of `completion/complete`, as far as they
+/// are typed.
+pub fn typed(params: &Json) -> Json {
+    let known = object::at_path(params, "context.arguments").unwrap_or_else(Json::empty_object);
+    let argument = object::get(params, "argument");
+    let typed = argument.and_then(|typed| {
+        Some((object::get_string(&typed, "name")?, object::get(&typed, "value")?))
+    });
+    match typed {
+        Some((name, value)) => object::with_member(&known, &name, &value).unwrap_or(known),
+        None => known,
     }
 }
 

@@ -18,7 +18,8 @@ use crate::ports::{Item, Listing};
 const SETTLE: Duration = Duration::from_millis(400);
 
 /// How long to wait for servers that do not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Patience {
     /// This long, then go on with what has come.
     UpTo(Duration),

@@ -24,7 +24,7 @@ pub(crate) use public::find_public;
 pub(crate) use facts::Fact;
 pub(crate) use tool::check as check_arguments;
 
-pub use completion::{Reference, Typing};
+pub use completion::{Reference, Typing, typed};
 pub use facts::Facts;
 pub use gather::{Ask, Gathered, Patience};
 pub use input::{BadSchema, InputSchema, Misfit, Schemas};

@@ -15,7 +15,8 @@ pub(super) const MAX_DEPTH: usize = 32;
 const NOT_AT_ROOT: [&str; 5] = ["anyOf", "oneOf", "allOf", "not", "enum"];
 
 /// A model API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// Gemini and Vertex AI: a part of OpenAPI's schemas.
     Gemini,

@@ -8,9 +8,11 @@ use futures::StreamExt;
 use futures::stream::FuturesOrdered;
 
 use super::naming::Alphabet;
+use crate::Freshness;
 use crate::hub::Hub;
-use crate::ports::{Backend, Item, Listing};
-use crate::{Freshness, Standing};
+use crate::life::Server;
+use crate::pipeline::Found;
+use crate::ports::{Item, Listing};
 
 /// The item that goes by this name, with what its server says of it and how that stands to what was
 /// approved.
@@ -25,7 +27,7 @@ pub(crate) async fn find_public(
     hub: &Hub,
     caller: &Caller,
     target: &Target,
-) -> Result<Option<(ItemId, Json, Standing)>, CallError> {
+) -> Result<Option<Found>, CallError> {
     let listing = match (target.kind, &target.server) {
         (Kind::Tool, None) => Listing::Tools,
         (Kind::Prompt, None) => Listing::Prompts,
@@ -33,8 +35,8 @@ pub(crate) async fn find_public(
         (Kind::Resource, _) | (_, Some(_)) => return Ok(None),
     };
     // Of servers that the caller can have nothing of, not even a failure is told.
-    let may = |backend: &&Arc<dyn Backend>| {
-        let name = backend.name();
+    let may = |server: &&Arc<Server>| {
+        let name = server.name();
         hub.catalog.names.may_name(name, &target.name)
             && hub.policy.out_of_reach(caller, name).is_none()
     };
@@ -65,17 +67,20 @@ pub(crate) async fn find_public(
     }
 }
 
-/// The same item as its server lists it now: the lists may be those of an earlier run.
+/// The item as its server lists it now: the lists may be those of an earlier run.
 async fn current(
     hub: &Hub,
     listing: Listing,
     (id, _): (ItemId, Json),
-) -> Result<Option<(ItemId, Json, Standing)>, CallError> {
+) -> Result<Option<Found>, CallError> {
     let Some(server) = hub.servers.get(&id.server) else { return Ok(None) };
-    let (items, odd) = hub.judged(server, listing, Freshness::Current).await?;
-    let item = items.iter().find(|item| item.name == id.item);
+    let lease = server.wake().await?;
+    let (items, odd) = hub.judged_by(&lease, listing).await?;
+    let Some(item) = items.iter().find(|item| item.name == id.item) else { return Ok(None) };
+    let definition = item.definition.clone();
     let standing = hub.standing(&id, (&items, &odd)).await;
-    Ok(item.map(|item| (id, item.definition.clone(), standing)))
+    let (lease, items) = (Some(lease), Some(items));
+    Ok(Some(Found { id, definition, fact: None, standing, lease, items }))
 }
 
 fn look(

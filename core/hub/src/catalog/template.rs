@@ -27,7 +27,8 @@ pub struct Placeholder<'a> {
 }
 
 /// Whether a value must be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Need {
     /// It must.
     Required,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_wire::{Json, object};
 
-use crate::ports::Errand;
+use crate::pipeline::{Message, SideOp, System, SystemMessage, TaskOp};
 
 /// How long a server that asked its client for input is waited for at the most.
 const QUESTION: Duration = Duration::from_mins(10);
@@ -70,7 +70,40 @@ impl Holds {
     }
 
     /// Takes note of what an answer leaves open.
-    pub(super) fn answered(&mut self, answer: &Json, now: Duration) {
+    pub(super) fn answered(&mut self, message: Message<'_>, answer: &Json, now: Duration) {
+        match message {
+            Message::Call(_) => self.called(answer, now),
+            Message::Side(admission) => match admission.op() {
+                SideOp::Subscribe => drop(self.resources.insert(admission.id().item.clone())),
+                SideOp::Complete(_) => {}
+            },
+            Message::Task(request) => match request.op() {
+                TaskOp::Result | TaskOp::Cancel => self.forget(request.ids()),
+                TaskOp::Get | TaskOp::Update if is_over(answer) => self.forget(request.ids()),
+                TaskOp::Get | TaskOp::Update | TaskOp::Follow => {}
+            },
+        }
+    }
+
+    /// Takes note of a message that was sent.
+    pub(super) fn informed(&mut self, system: &System) {
+        match system.message() {
+            SystemMessage::Unsubscribe(uri) => drop(self.resources.remove(uri)),
+            SystemMessage::Ping | SystemMessage::Level(_) => {}
+        }
+    }
+
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        self.resources.contains(uri)
+    }
+
+    fn forget(&mut self, tasks: &[String]) {
+        for id in tasks {
+            self.tasks.remove(id);
+        }
+    }
+
+    fn called(&mut self, answer: &Json, now: Duration) {
         let [kind, task, own] = object::peek(answer, ["resultType", "task", "taskId"]);
         let kind = kind.and_then(|kind| kind.read::<String>().ok());
         if kind.as_deref() == Some("input_required") {
@@ -94,23 +127,6 @@ impl Holds {
         }
         self.tasks.insert(id, now.saturating_add(life));
     }
-
-    /// Takes note of an errand that was run.
-    pub(super) fn ran(&mut self, errand: &Errand, answer: &Json) {
-        match errand {
-            Errand::Subscribe(uri) => drop(self.resources.insert(uri.clone())),
-            Errand::Unsubscribe(uri) => drop(self.resources.remove(uri)),
-            Errand::Task(method, params) => {
-                let done = matches!(method.as_str(), "tasks/result" | "tasks/cancel");
-                if let Some(id) = object::get_string(params, "taskId")
-                    && (done || is_over(answer))
-                {
-                    self.tasks.remove(&id);
-                }
-            }
-            Errand::Complete(_) | Errand::Level(_) | Errand::Follow(_) => {}
-        }
-    }
 }
 
 /// Whether a task, as its server describes it, has come to an end.
@@ -122,6 +138,7 @@ pub fn is_over(task: &Json) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::TaskRequest;
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned()).unwrap()
@@ -145,17 +162,17 @@ mod tests {
     #[test]
     fn a_subscription_keeps_a_server_until_it_is_taken_back() {
         let mut holds = Holds::default();
-        let (nothing, uri) = (Json::empty_object(), || "f://x".to_owned());
-        holds.ran(&Errand::Subscribe(uri()), &nothing);
+        let uri = || "f://x".to_owned();
+        holds.resources.insert(uri());
         assert_eq!(holds.idle(at(100_000)), None);
-        holds.ran(&Errand::Unsubscribe(uri()), &nothing);
+        holds.informed(&System::unsubscribe(uri()));
         assert_eq!(holds.idle(at(100_000)), Some(at(100_000)));
     }
 
     #[test]
     fn a_question_that_a_client_has_still_to_answer_keeps_a_server_for_a_while() {
         let mut holds = Holds::default();
-        holds.answered(&json(r#"{"resultType":"input_required"}"#), at(0));
+        holds.called(&json(r#"{"resultType":"input_required"}"#), at(0));
         assert_eq!(holds.idle(at(599)), None);
         assert_eq!(holds.idle(at(600)), Some(at(600)));
     }
@@ -166,28 +183,36 @@ mod tests {
             r#"{"task":{"taskId":"t","status":"working","ttl":60000}}"#,
             r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000}"#,
         ];
-        let get = || Errand::Task("tasks/get".to_owned(), json(r#"{"taskId":"t"}"#));
-        let result = Errand::Task("tasks/result".to_owned(), json(r#"{"taskId":"t"}"#));
+        let request = |op| TaskRequest::new(op, vec!["t".to_owned()], Json::empty_object());
+        let (get, result) = (request(TaskOp::Get), request(TaskOp::Result));
         for text in started {
             let mut holds = Holds::default();
-            holds.answered(&json(text), at(0));
-            holds.ran(&get(), &json(r#"{"taskId":"t","status":"working"}"#));
+            holds.called(&json(text), at(0));
+            holds.answered(
+                Message::Task(&get),
+                &json(r#"{"taskId":"t","status":"working"}"#),
+                at(0),
+            );
             assert_eq!(holds.idle(at(59)), None, "{text}");
             assert!(holds.idle(at(60)).is_some(), "{text}");
 
-            holds.answered(&json(text), at(0));
-            holds.ran(&get(), &json(r#"{"taskId":"t","status":"completed"}"#));
+            holds.called(&json(text), at(0));
+            holds.answered(
+                Message::Task(&get),
+                &json(r#"{"taskId":"t","status":"completed"}"#),
+                at(0),
+            );
             assert!(holds.idle(at(1)).is_some(), "{text}");
 
-            holds.answered(&json(text), at(0));
-            holds.ran(&result, &json(r#"{"content":[]}"#));
+            holds.called(&json(text), at(0));
+            holds.answered(Message::Task(&result), &json(r#"{"content":[]}"#), at(0));
             assert!(holds.idle(at(1)).is_some(), "{text}");
         }
         let mut holds = Holds::default();
-        holds.answered(&json(r#"{"task":{"taskId":"t","status":"failed"}}"#), at(0));
+        holds.called(&json(r#"{"task":{"taskId":"t","status":"failed"}}"#), at(0));
         assert!(holds.idle(at(1)).is_some());
         for number in 0..2 * MAX_TASKS {
-            holds.answered(&json(&format!(r#"{{"task":{{"taskId":"{number}"}}}}"#)), at(0));
+            holds.called(&json(&format!(r#"{{"task":{{"taskId":"{number}"}}}}"#)), at(0));
         }
         assert_eq!(holds.tasks.len(), MAX_TASKS);
     }

@@ -10,10 +10,9 @@ use std::time::Duration;
 use capstan_model::ServerName;
 use tracing::warn;
 
-use super::counted::Counted;
-use super::tended::{Tended, Terms};
+use super::server::{Server, Terms};
 use super::usage::{KEPT_HOURS, Usage};
-use crate::ports::{Backend, BoxFuture, Changes, Clock, Manifests, UsageLog, UsageRow};
+use crate::ports::{BoxFuture, Changes, Clock, Manifests, UsageLog, UsageRow};
 
 /// How often the servers are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -29,10 +28,8 @@ pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 /// Supervises the servers of a hub.
 pub struct Supervisor {
     pub(super) ports: SupervisorPorts,
-    /// Is locked before `counted_only`, and both before `used`.
-    servers: Mutex<Vec<Weak<Tended>>>,
-    /// Those that are only counted.
-    counted_only: Mutex<Vec<Weak<Counted>>>,
+    /// Is locked before `used`.
+    servers: Mutex<Vec<Weak<Server>>>,
     used: Mutex<HashMap<ServerName, Usage>>,
     /// Servers of which it is not known yet how they were used before.
     fresh: Mutex<HashSet<ServerName>>,
@@ -74,7 +71,6 @@ impl Supervisor {
         Arc::new(Self {
             ports,
             servers: Mutex::default(),
-            counted_only: Mutex::default(),
             used: Mutex::default(),
             fresh: Mutex::default(),
             counted,
@@ -82,39 +78,17 @@ impl Supervisor {
         })
     }
 
-    /// Takes a server into care: what is to be used in its place.
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        server: Arc<dyn Backend>,
-        terms: Terms,
-    ) -> Arc<dyn Backend> {
-        let name = server.name().clone();
-        let tended = Tended::new(server, terms, Arc::clone(self));
+    /// Counts the calls of a server, and stops it when it is idle if it is fully supervised.
+    pub(super) fn begin_to_count(&self, server: &Arc<Server>) {
         let mut servers = lock(&self.servers);
         servers.retain(|known| known.strong_count() > 0);
-        servers.push(Arc::downgrade(&tended));
-        self.begin_to_count(name);
-        drop(servers);
-        tended
-    }
-
-    /// Counts the calls of a server, and leaves it alone otherwise: what is to be used in its place.
-    pub(crate) fn count(self: &Arc<Self>, server: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        servers.push(Arc::downgrade(server));
         let name = server.name().clone();
-        let counted = Counted::new(server, Arc::clone(self));
-        let mut all = lock(&self.counted_only);
-        all.retain(|known| known.strong_count() > 0);
-        all.push(Arc::downgrade(&counted));
-        self.begin_to_count(name);
-        drop(all);
-        counted
-    }
-
-    fn begin_to_count(&self, name: ServerName) {
         if let Entry::Vacant(vacant) = lock(&self.used).entry(name.clone()) {
             vacant.insert(Usage::default());
             lock(&self.fresh).insert(name);
         }
+        drop(servers);
     }
 
     /// Supervises the servers until it is closed.
@@ -200,16 +174,11 @@ impl Supervisor {
     /// What is to be kept; what is no longer there is then forgotten.
     fn take_unsaved(&self) -> Vec<UsageRow> {
         let servers = lock(&self.servers);
-        let tended: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
-        let counted_only = lock(&self.counted_only);
-        let counted: Vec<_> = counted_only.iter().filter_map(Weak::upgrade).collect();
+        let there: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
         let mut used = lock(&self.used);
         let rows = used.iter_mut().flat_map(|(name, usage)| usage.take_unsaved(name)).collect();
-        used.retain(|name, _| {
-            tended.iter().any(|server| server.name() == name)
-                || counted.iter().any(|server| server.name() == name)
-        });
-        drop((used, counted_only, servers));
+        used.retain(|name, _| there.iter().any(|server| server.name() == name));
+        drop((used, servers));
         rows
     }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use tracing::{info, warn};
 
+use super::server::{Server, is_connected};
 use super::supervisor::lock;
-use super::tended::{Tended, is_connected};
-use crate::ports::Backend;
+use crate::pipeline::System;
 
 /// For how long a server may be silent before it is asked whether it is still there.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -15,32 +15,33 @@ const SILENCE: Duration = Duration::from_mins(1);
 /// The same while somebody waits for it.
 const LONG_WAIT: Duration = Duration::from_secs(30);
 
-impl Tended {
+impl Server {
     /// Stops the server if nobody has needed it for long enough, and asks after it if it is silent.
     pub(super) fn look(&self) {
-        if !is_connected(&self.server.state()) {
-            *lock(&self.silent) = None;
+        let (Some(care), Some(supervisor)) = (&self.care, &self.supervisor) else { return };
+        if !is_connected(&self.backend.state()) {
+            *lock(&care.silent) = None;
             return;
         }
-        let now = self.supervisor.now();
-        let timeout = self.timeout();
+        let now = supervisor.now();
+        let timeout = care.terms.idle.timeout(supervisor.calls_per_hour(self.name()));
         let mut holds = lock(&self.holds);
         if let (Some(idle), Some(timeout)) = (holds.idle(now), timeout)
             && idle >= timeout
         {
             // With the lock, so that nobody begins to need it meanwhile.
-            self.server.rest();
+            self.backend.disconnect();
             info!(server = %self.name(), ?idle, "stopped, because nobody uses it");
             return;
         }
         let patience = if holds.in_flight() { LONG_WAIT } else { SILENCE };
         let quiet = holds.quiet(now);
         drop(holds);
-        let mut checked = lock(&self.checked);
+        let mut checked = lock(&care.checked);
         if quiet >= patience && now.saturating_sub(*checked) >= patience {
             *checked = now;
             drop(checked);
-            self.in_background(|tended| async move { tended.ask_after().await }.boxed());
+            self.in_background(|server| async move { server.ask_after().await }.boxed());
         }
     }
 
@@ -48,23 +49,24 @@ impl Tended {
     /// is let go, so that whoever comes next finds a new one; one that works for somebody may be
     /// too busy to answer, and is only said to be.
     async fn ask_after(&self) {
-        let answer = self.server.check().await;
+        let (Some(care), Some(supervisor)) = (&self.care, &self.supervisor) else { return };
+        let answer = self.backend.inform(&System::ping()).await;
         let Err(error) = answer else {
-            *lock(&self.silent) = None;
+            *lock(&care.silent) = None;
             return;
         };
         let mut holds = lock(&self.holds);
-        let now = self.supervisor.now();
+        let now = supervisor.now();
         // Something may have come meanwhile.
-        if holds.quiet(now) < LONG_WAIT.min(SILENCE) || !is_connected(&self.server.state()) {
+        if holds.quiet(now) < LONG_WAIT.min(SILENCE) || !is_connected(&self.backend.state()) {
             return;
         }
         warn!(server = %self.name(), reason = ?error.to_string(), "it does not answer");
         if holds.idle(now).is_some() {
-            self.server.rest();
+            self.backend.disconnect();
         } else {
             drop(holds);
-            *lock(&self.silent) = Some(format!("it does not answer: {error}"));
+            *lock(&care.silent) = Some(format!("it does not answer: {error}"));
         }
     }
 }

@@ -9,37 +9,45 @@ use futures::future::{Either, select};
 use super::{Odd, Standing};
 use crate::Freshness;
 use crate::hub::Hub;
-use crate::ports::{Backend, Item, Listing};
+use crate::life::{Lease, Server};
+use crate::ports::{Item, Listing};
 
 impl Hub {
     /// What a server lists, with how its tools stand to what was approved.
     pub(crate) async fn judged(
         &self,
-        server: &Arc<dyn Backend>,
+        server: &Arc<Server>,
         listing: Listing,
         freshness: Freshness,
     ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
         let judged = pin!(async {
-            let items = match freshness {
-                Freshness::Remembered => server.glance(listing).await?,
-                Freshness::Known => server.list(listing).await?,
-                Freshness::Current => server.current(listing).await?,
-            };
+            let items = server.list(listing, freshness).await?;
             let odd = self.compare(server, listing, &items).await;
             Ok((items, odd))
         });
         self.beside(server, listing, judged).await
     }
 
-    /// The current list, where nothing has to be waited for.
+    /// What a leased connection lists, with how its tools stand to what was approved.
+    pub(crate) async fn judged_by(
+        &self,
+        lease: &Lease,
+        listing: Listing,
+    ) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
+        let items = lease.list(listing).await?;
+        let odd = self.compare(lease.server(), listing, &items).await;
+        Ok((items, odd))
+    }
+
+    /// What a leased connection lists, where nothing has to be waited for.
     pub(crate) fn judged_at_once(
         &self,
-        backend: &Arc<dyn Backend>,
+        lease: &Lease,
         listing: Listing,
     ) -> Option<(Arc<[Item]>, Arc<Odd>)> {
-        let items = backend.at_hand(listing)?;
+        let items = lease.listed(listing)?;
         let odd = match listing {
-            Listing::Tools => self.pins.looked_at(backend.name(), &items)?,
+            Listing::Tools => self.pins.looked_at(lease.server().name(), &items)?,
             Listing::Prompts | Listing::Resources | Listing::Templates => Arc::default(),
         };
         Some((items, odd))
@@ -47,13 +55,13 @@ impl Hub {
 
     /// Lets the server and what its tools are compared with get ready at the same time: each may
     /// take milliseconds to begin.
-    async fn beside<T>(
+    pub(crate) async fn beside<T>(
         &self,
-        backend: &Arc<dyn Backend>,
+        server: &Arc<Server>,
         listing: Listing,
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> T {
-        if listing == Listing::Tools && self.pins.is_unready(backend.name()) {
+        if listing == Listing::Tools && self.pins.is_unready(server.name()) {
             // Once for each server, and not to be carried along by every call.
             let ready = Box::pin(self.pins.get_ready());
             // The work goes first, and is not waited with when it is done.
@@ -81,12 +89,12 @@ impl Hub {
 
     async fn compare(
         &self,
-        backend: &Arc<dyn Backend>,
+        server: &Arc<Server>,
         listing: Listing,
         items: &Arc<[Item]>,
     ) -> Arc<Odd> {
         match listing {
-            Listing::Tools => self.pins.look_at(backend.name(), items).await,
+            Listing::Tools => self.pins.look_at(server.name(), items).await,
             Listing::Prompts | Listing::Resources | Listing::Templates => Arc::default(),
         }
     }

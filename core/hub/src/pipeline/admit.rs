@@ -1,26 +1,35 @@
-//! Step 4: is there quota left, room in every rate, and an audit log to write to? If so, a ticket is
-//! issued.
+//! Step 7: takes one call off the quota and the rates, and issues the ticket.
 
-use capstan_model::{CallError, Effect, ItemId, Kind};
+use std::sync::Arc;
+
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind};
 use capstan_wire::Json;
 
 use super::confirm::Approved;
 use super::resolve::Resolved;
 use crate::hub::Hub;
-use crate::ports::Unwritten;
-use crate::{Part, Session};
+use crate::life::Lease;
+use crate::ports::{Item, Unwritten};
+use crate::{Call, Part, Session};
 
-/// Proof that a call may be sent. Only `admit` makes one, and backends take nothing else.
-#[derive(Debug)]
+/// Proof that a call may be sent. Only `admit` makes one.
 pub struct Ticket {
     id: ItemId,
     kind: Kind,
     effect: Effect,
     params: Json,
+    caller: Arc<Caller>,
+    /// The definition that was decided on.
+    definition: Json,
+    /// The list that it was on.
+    items: Option<Arc<[Item]>>,
+    /// The connection that it was found on; `send` takes it.
+    lease: Option<Lease>,
 }
 
 pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<Ticket, CallError> {
-    let Approved { resolved: Resolved { id, effect, call, .. } } = approved;
+    let Approved { resolved } = approved;
+    let Resolved { id, effect, definition, items, lease, call, .. } = resolved;
     let ready = hub.audit.ready();
     ready.map_err(|Unwritten(reason)| CallError::Unrecordable { reason })?;
     let quota = || session.take_one().map_err(|limit| CallError::QuotaExceeded { limit });
@@ -28,7 +37,8 @@ pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<
         Part::First => hub.rates.take(hub, &id, &call, quota)?,
         Part::Later { .. } => {}
     }
-    Ok(Ticket { id, kind: call.target.kind, effect, params: call.params })
+    let Call { caller, target, params, .. } = call;
+    Ok(Ticket { id, kind: target.kind, effect, params, caller, definition, items, lease })
 }
 
 // === impl Ticket ===
@@ -52,6 +62,26 @@ impl Ticket {
     /// The params of the request, with the name that the server knows.
     pub fn params(&self) -> &Json {
         &self.params
+    }
+
+    pub(super) fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
+    pub(super) fn definition(&self) -> &Json {
+        &self.definition
+    }
+
+    pub(super) fn items(&self) -> Option<&Arc<[Item]>> {
+        self.items.as_ref()
+    }
+
+    pub(super) fn take_lease(&mut self) -> Option<Lease> {
+        self.lease.take()
+    }
+
+    pub(super) fn into_id(self) -> ItemId {
+        self.id
     }
 
     /// Replaces the params, and gives back those before.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, ItemId};
+use capstan_wire::Json;
 
-use super::errand::{self, Admitted, Asks};
 use super::record::Record;
 use super::screen::Passed;
+use super::side::{self, Admission, Asks, SideOp};
 use super::{Delivery, Flowing, Screened, walk};
 use crate::hub::Hub;
 use crate::ports::{Operator, Settling, Unwritten};
@@ -93,7 +94,8 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// Decides on an errand about an item as on a call of it: by its rules, rates and quota.
+    /// Decides on a side request as on a call of its item: by its rules, rates and quota. The target
+    /// of `call` names the item's server.
     ///
     /// # Errors
     /// When it may not be run. Whatever comes of it, the attempt is still to be ended.
@@ -101,13 +103,40 @@ impl<'a> Attempt<'a> {
         &mut self,
         session: &Session,
         call: Call,
-        id: &ItemId,
-        asks: Asks,
-    ) -> Result<Admitted, CallError> {
-        self.record.meant(id);
-        let method = self.record.method().unwrap_or(call.target.kind.method());
-        let errand = (id.clone(), call, method);
-        errand::walk(self.hub, session, errand, asks, &mut self.record).await
+        op: SideOp,
+        asks: Asks<'_>,
+    ) -> Result<Admission, CallError> {
+        let Some(id) = call.target.id() else {
+            let (kind, name) = (call.target.kind, call.target.name);
+            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        };
+        self.record.meant(&id);
+        side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
+    }
+
+    /// Hands over to the call itself, which opens its record at once; this one leaves no entry.
+    pub fn pass_on(mut self) {
+        self.record.forget();
+    }
+
+    /// Decides on a side request, runs it, and writes it down.
+    ///
+    /// # Errors
+    /// When it may not be run, or the server refuses.
+    pub async fn side(
+        mut self,
+        session: &Session,
+        call: Call,
+        op: SideOp,
+        asks: Asks<'_>,
+    ) -> Result<Json, CallError> {
+        self.record.by_method(op.method());
+        let result = match self.admit(session, call, op, asks).await {
+            Ok(admission) => self.hub.run_side(admission).await,
+            Err(error) => Err(error),
+        };
+        self.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        result
     }
 
     /// Ends what is no call but is written down like one.
@@ -121,19 +150,6 @@ impl<'a> Attempt<'a> {
         };
         let settling = self.record.end(outcome, 0);
         settled(settling, result).await
-    }
-
-    /// Ends what leaves no entry when it goes well, because there would be one for every letter that
-    /// is typed.
-    ///
-    /// # Errors
-    /// What it ended with.
-    pub async fn end_quietly(mut self, result: Result<(), CallError>) -> Result<(), CallError> {
-        if result.is_ok() {
-            self.record.forget();
-            return Ok(());
-        }
-        self.end(result).await
     }
 
     /// Gives up a call that cannot be put together, and gives the reason back.

@@ -1,4 +1,4 @@
-//! Step 3: where a rule says `ask`, does the operator say yes?
+//! Step 6: where a rule says `ask`, does the operator say yes?
 
 use capstan_model::{Binding, CallError};
 use tracing::warn;

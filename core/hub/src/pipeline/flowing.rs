@@ -4,11 +4,12 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use capstan_model::{CallError, ItemId, ServerName};
+use capstan_model::{CallError, ServerName};
 use capstan_wire::Json;
 
 use super::record::Kept;
-use super::screen::{Screened, Shape, check_size};
+use super::screen::{Origin, Screened, Shape, check_size};
+use crate::life::Lease;
 use crate::trace::Ending;
 use crate::{Flow, Outcome};
 
@@ -33,9 +34,11 @@ pub struct Flowing {
 
 /// An answer that is screened while it comes.
 pub(super) struct Stream {
-    id: ItemId,
+    origin: Origin,
     flow: Box<Flow>,
     limit: usize,
+    /// Held until the answer has come.
+    _lease: Lease,
 }
 
 // === impl Delivery ===
@@ -62,7 +65,7 @@ impl Flowing {
 
     /// Who answers.
     pub fn server(&self) -> &ServerName {
-        &self.stream.id.server
+        &self.stream.origin.id().server
     }
 
     /// What the result is, as far as it has come.
@@ -113,10 +116,12 @@ impl Flowing {
             text.extend_from_slice(&piece);
         }
         text.extend_from_slice(b"}");
-        let server = self.stream.id.server;
         match Json::parse(text) {
-            Ok(result) => Ok(Screened::new(server, result)),
-            Err(error) => Err(CallError::Protocol { server, problem: error.to_string() }),
+            Ok(result) => Ok(Screened::new(self.stream.origin, result)),
+            Err(error) => {
+                let (server, problem) = (self.server().clone(), error.to_string());
+                Err(CallError::Protocol { server, problem })
+            }
         }
     }
 }
@@ -124,13 +129,13 @@ impl Flowing {
 // === impl Stream ===
 
 impl Stream {
-    pub(super) fn new(limit: usize, id: &ItemId, flow: Box<Flow>) -> Self {
-        Self { id: id.clone(), flow, limit }
+    pub(super) fn new(limit: usize, origin: Origin, flow: Box<Flow>, lease: Lease) -> Self {
+        Self { origin, flow, limit, _lease: lease }
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
         let next = ready!(self.flow.poll_next(cx))?;
-        check_size(self.limit, || self.id.to_string(), self.flow.size())?;
+        check_size(self.limit, || self.origin.id().to_string(), self.flow.size())?;
         Poll::Ready(Ok(next))
     }
 }

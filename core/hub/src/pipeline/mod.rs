@@ -1,23 +1,33 @@
 //! The road of a call, one file a step:
 //!
 //! ```text
-//! Call ─ resolve ─▶ Resolved ─ permit ─▶ Permitted ─ confirm ─▶ Approved ─ admit ─▶ Ticket
-//!                                                                                    │
-//!        Screened ◀─ screen ─ Answer ◀────────── send ◀─────────────────────────────┘
+//! reach → wake → resolve → settle → permit → confirm → admit → send → screen
 //! ```
 //!
 //! Each step consumes the value before it and returns the next, so a step can be neither left
-//! out nor taken out of order: the next one would have nothing to take. A [`Ticket`] cannot be
-//! made outside this module:
+//! out nor taken out of order: the next one would have nothing to take. The lease that `wake`
+//! takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
 //!
 //! ```compile_fail,E0451
-//! use capstan_hub::Ticket;
-//! let forged = Ticket { id: todo!(), kind: todo!(), effect: todo!(), params: todo!() };
+//! let forged = capstan_hub::Ticket {
+//!     id: todo!(),
+//!     kind: todo!(),
+//!     effect: todo!(),
+//!     params: todo!(),
+//!     caller: todo!(),
+//!     definition: todo!(),
+//!     items: todo!(),
+//!     lease: todo!(),
+//! };
 //! ```
 //!
-//! `record` wraps the whole road, so that every exit is written to the audit log.
+//! `record` wraps the whole road, so that every exit is written to the audit log. [`Outgoing`] is
+//! the one type that reaches a server.
 
+mod reach;
+mod wake;
 mod resolve;
+mod settle;
 mod permit;
 mod confirm;
 mod admit;
@@ -26,17 +36,21 @@ mod screen;
 mod flowing;
 
 mod attempt;
-mod errand;
+mod outgoing;
 mod record;
+mod side;
+mod task;
 
 pub(crate) use permit::fallback;
-pub(crate) use resolve::nearest;
+pub(crate) use resolve::{Found, nearest};
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
-pub use errand::{Admitted, Asks};
 pub use flowing::{Delivery, Flowing};
+pub use outgoing::{Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest};
 pub use screen::{Screened, Shape};
+pub use side::{Admission, Asks, SideOp};
+pub use task::TaskHandle;
 
 use std::sync::Arc;
 
@@ -48,7 +62,7 @@ use screen::Passed;
 use crate::hub::Hub;
 use crate::ports::{Item, Operator};
 use crate::told::{Explained, Told};
-use crate::{Call, Session};
+use crate::{Call, Check, Session};
 
 /// Takes `call` down the whole road.
 async fn walk(
@@ -58,30 +72,40 @@ async fn walk(
     operator: Arc<dyn Operator>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
-    let resolved = resolve::resolve(hub, call, record).await?;
-    let permitted = permit::permit(hub, resolved, record)?;
+    let reached = reach::reach(hub, call, record)?;
+    let awake = wake::wake(hub, reached).await?;
+    let resolved = resolve::resolve(hub, awake, record).await?;
+    let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
+    let permitted = permit::permit(hub, settled, record)?;
     let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
-    let answer = send::send(hub, &mut ticket, operator).await?;
-    screen::screen(hub.limits.max_answer, &ticket, answer)
+    let (answer, lease) = send::send(hub, &mut ticket, operator).await?;
+    screen::screen(hub.limits.max_answer, ticket, answer, lease)
 }
 
 /// Looks up the item that `call` means, with what its server says of it.
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
-    let Resolved { id, definition, .. } = resolve::find(hub, call).await?;
+    let Resolved { id, definition, .. } = settled(hub, call, hub.limits.check_arguments).await?;
     Ok((id.server, Item { name: id.item, definition }))
+}
+
+/// Takes the first steps of a call that is not made.
+async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
+    let first = hub.ids_of(&call.target).next();
+    let awake = wake::wake(hub, reach::checked(call, first)?).await?;
+    settle::settle(hub, resolve::find(hub, awake).await?, check)
 }
 
 /// Takes `call` as far as the verdict and tells every rule on the way there.
 ///
 /// Whether its arguments fit the tool is not looked at: who asks may not have them yet.
 pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallError> {
-    if let Some((id, ruling)) = resolve::out_of_reach(hub, &call) {
+    if let Some((id, ruling)) = reach::out_of_reach(hub, &call) {
         // As on the road: nothing is started for it, so nobody knows what it does.
         let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, call, .. } = resolve::explain(hub, call).await?;
+    let Resolved { id, effect, standing, call, .. } = settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
     let told = Told { caller, id, kind, arguments, effect };

@@ -1,4 +1,4 @@
-//! Step 2: do the rules let this caller do it?
+//! Step 5: do the rules let this caller do it?
 
 use std::sync::Arc;
 

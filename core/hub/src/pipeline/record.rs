@@ -77,7 +77,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// There is nothing to write down after all.
+    /// Leaves no entry: another record is open for the same call.
     pub(super) fn forget(&mut self) {
         self.entry = None;
     }

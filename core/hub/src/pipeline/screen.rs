@@ -1,19 +1,30 @@
-//! Step 6: is the answer fit to be delivered?
+//! Step 9: is the answer fit to be delivered?
 
-use capstan_model::{CallError, ServerName};
+use std::sync::Arc;
+
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
 use super::flowing::Stream;
+use super::task::TaskHandle;
 use crate::Answer;
+use crate::life::Lease;
 
 /// An answer that may be delivered; the only thing a front ever receives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Screened {
-    /// Who answered.
-    server: ServerName,
+    origin: Origin,
     result: Json,
     shape: Shape,
+}
+
+/// The call that was answered.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    id: ItemId,
+    kind: Kind,
+    caller: Arc<Caller>,
 }
 
 /// What may be delivered.
@@ -36,14 +47,21 @@ pub struct Shape {
     pub has_ttl: bool,
 }
 
-pub(super) fn screen(limit: usize, ticket: &Ticket, answer: Answer) -> Result<Passed, CallError> {
+pub(super) fn screen(
+    limit: usize,
+    ticket: Ticket,
+    answer: Answer,
+    lease: Lease,
+) -> Result<Passed, CallError> {
+    let caller = Arc::clone(ticket.caller());
+    let origin = Origin { kind: ticket.kind(), id: ticket.into_id(), caller };
     match answer {
         Answer::Whole(result) => {
-            check_size(limit, || ticket.id().to_string(), result.len())?;
-            check_kind(&ticket.id().server, &result)?;
-            Ok(Passed::Whole(Screened::new(ticket.id().server.clone(), result)))
+            check_size(limit, || origin.id.to_string(), result.len())?;
+            check_kind(&origin.id.server, &result)?;
+            Ok(Passed::Whole(Screened::new(origin, result)))
         }
-        Answer::Flowing(flow) => Ok(Passed::Flowing(Stream::new(limit, ticket.id(), flow))),
+        Answer::Flowing(flow) => Ok(Passed::Flowing(Stream::new(limit, origin, flow, lease))),
     }
 }
 
@@ -97,12 +115,20 @@ impl Shape {
     }
 }
 
+// === impl Origin ===
+
+impl Origin {
+    pub(super) fn id(&self) -> &ItemId {
+        &self.id
+    }
+}
+
 // === impl Screened ===
 
 impl Screened {
-    pub(super) fn new(server: ServerName, result: Json) -> Self {
+    pub(super) fn new(origin: Origin, result: Json) -> Self {
         let shape = Shape::of(&result);
-        Self { server, result, shape }
+        Self { origin, result, shape }
     }
 
     /// The result, byte for byte as the server wrote it.
@@ -112,7 +138,17 @@ impl Screened {
 
     /// Who answered.
     pub fn server(&self) -> &ServerName {
-        &self.server
+        &self.origin.id.server
+    }
+
+    /// The task that the call has become, for its caller; `None` if the result names none.
+    pub fn task(&self) -> Option<TaskHandle> {
+        let task = match self.shape.result_type.as_deref() {
+            Some("task") => self.result.clone(),
+            Some(_) | None => object::get(&self.result, "task")?,
+        };
+        let Origin { id, kind, caller } = self.origin.clone();
+        Some(TaskHandle::new(id, kind, caller, object::get_string(&task, "taskId")?))
     }
 
     /// Whether the tool says that it failed.

@@ -1,4 +1,7 @@
-//! Step 5: sends the call to its server, at most twice.
+//! Step 8: sends the call with the lease it was decided on, and once more if it did not run.
+//!
+//! Before each attempt the definition is compared with the one that was decided on, on the very
+//! connection that the call goes to. A call of a tool whose definition has changed is not sent.
 
 use std::sync::Arc;
 
@@ -6,45 +9,90 @@ use capstan_model::CallError;
 use capstan_wire::object;
 
 use super::admit::Ticket;
+use super::outgoing::Outgoing;
+use super::wake::listing_of;
 use crate::Answer;
 use crate::elicit::Gate;
 use crate::hub::Hub;
-use crate::ports::{Backend, Operator};
+use crate::life::Lease;
+use crate::ports::Operator;
 use crate::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
 
 /// How often a call is sent at the most. Trying again is free of quota.
 const MAX_ATTEMPTS: usize = 2;
 
+/// Sends the call; the lease it was sent with comes back with the answer.
 pub(super) async fn send(
     hub: &Hub,
     ticket: &mut Ticket,
     operator: Arc<dyn Operator>,
-) -> Result<Answer, CallError> {
-    // The server can be removed between resolving and sending; to the caller that is the same
-    // as its never having been there.
-    let Some(backend) = hub.servers.get(&ticket.id().server) else {
-        let name = ticket.id().to_string();
-        return Err(CallError::Unknown { kind: ticket.kind(), name, nearest: Vec::new() });
-    };
+) -> Result<(Answer, Lease), CallError> {
     let gate: Arc<dyn Operator> = Arc::new(Gate::new(hub, &ticket.id().server, operator));
     let mut attempt = 1;
     loop {
-        let result = match &hub.tracer {
-            None => backend.run(ticket, Arc::clone(&gate)).await,
+        let lease = match ticket.take_lease() {
+            Some(lease) => lease,
+            None => Box::pin(again(hub, ticket)).await?,
+        };
+        if !is_at_hand(&lease, ticket) {
             // Rare, and large: kept out of what every call carries along.
-            Some(tracer) => Box::pin(traced(&**tracer, &**backend, ticket, &gate)).await,
+            Box::pin(compare(&lease, ticket)).await?;
+        }
+        let result = match &hub.tracer {
+            None => lease.send(Outgoing::call(ticket), Arc::clone(&gate)).await,
+            Some(tracer) => Box::pin(traced(&**tracer, &lease, ticket, &gate)).await,
         };
         match result {
             Err(error) if attempt < MAX_ATTEMPTS && never_ran(&error) => attempt += 1,
-            result => return result,
+            result => return result.map(|answer| (answer, lease)),
         }
     }
+}
+
+/// A new lease of the ticket's server.
+async fn again(hub: &Hub, ticket: &Ticket) -> Result<Lease, CallError> {
+    // The server can be removed between resolving and sending; to the caller that is the same
+    // as its never having been there.
+    let Some(server) = hub.servers.get(&ticket.id().server) else {
+        let name = ticket.id().to_string();
+        return Err(CallError::Unknown { kind: ticket.kind(), name, nearest: Vec::new() });
+    };
+    match server.lease() {
+        Some(lease) => Ok(lease),
+        None => server.wake().await,
+    }
+}
+
+/// Whether the list of this connection is the one that was decided on.
+fn is_at_hand(lease: &Lease, ticket: &Ticket) -> bool {
+    match (listing_of(ticket.kind()), ticket.items()) {
+        (None, _) => true,
+        (Some(listing), Some(decided)) => {
+            lease.listed(listing).is_some_and(|items| Arc::ptr_eq(&items, decided))
+        }
+        (Some(_), None) => false,
+    }
+}
+
+/// Refuses a call whose item is no longer defined as it was when it was decided on.
+async fn compare(lease: &Lease, ticket: &Ticket) -> Result<(), CallError> {
+    let Some(listing) = listing_of(ticket.kind()) else { return Ok(()) };
+    let items = lease.list(listing).await?;
+    let now = items.iter().find(|item| item.name == ticket.id().item);
+    if now.is_some_and(|item| item.definition == *ticket.definition()) {
+        return Ok(());
+    }
+    let problem =
+        "its definition has changed since the call was decided on, and nothing was sent; \
+                   list the server's items and call it again"
+            .to_owned();
+    Err(CallError::InvalidArguments { item: ticket.id().to_string(), problem })
 }
 
 /// Sends a call as a step of its trace: the server is told the step's place in it.
 async fn traced(
     tracer: &dyn Tracer,
-    backend: &dyn Backend,
+    lease: &Lease,
     ticket: &mut Ticket,
     gate: &Arc<dyn Operator>,
 ) -> Result<Answer, CallError> {
@@ -60,7 +108,7 @@ async fn traced(
     });
     let params = span.context().map(|context| context.put(ticket.params()));
     let untraced = params.map(|params| ticket.replace_params(params));
-    let mut result = backend.run(ticket, Arc::clone(gate)).await;
+    let mut result = lease.send(Outgoing::call(ticket), Arc::clone(gate)).await;
     if let Some(untraced) = untraced {
         // A second attempt is another step, not one inside this.
         ticket.replace_params(untraced);
@@ -82,7 +130,7 @@ fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
 }
 
 /// A call that never reached its server, or that only reads, can be sent again; any other might
-/// run twice, and its backend says so with another error.
+/// run twice, and its connection says so with another error.
 fn never_ran(error: &CallError) -> bool {
     matches!(error, CallError::Unreachable { .. })
 }

@@ -25,12 +25,10 @@ use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_wire::Json;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
 use jiff::Timestamp;
 
 use crate::Answer;
-use crate::catalog::Typing;
-use crate::pipeline::Ticket;
+use crate::pipeline::{Outgoing, System};
 
 /// A boxed future; the price of keeping these traits usable as `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,125 +38,53 @@ pub trait Backend: Send + Sync {
     /// The server's name.
     fn name(&self) -> &ServerName;
 
-    /// How it is right now.
+    /// Its state now.
     fn state(&self) -> ServerState;
 
-    /// Connects if need be and says who the server is.
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>>;
-
     /// Who the server is, as far as that is known; starts nothing.
-    fn known(&self) -> Option<Arc<About>> {
-        None
-    }
+    fn about(&self) -> Option<Arc<About>>;
 
-    /// Says what the server offers, from memory until it changes; connects if it is not known.
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>>;
+    /// The connection in use, where there is one: most calls find it so.
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>>;
 
-    /// The same, on nobody's behalf: a server that starts when a client lists is not started for it.
-    ///
-    /// # Errors
-    /// As for a list, and when nothing is known of such a server.
-    fn glance(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        self.list(listing)
-    }
+    /// Connects if need be. Concurrent callers share one attempt.
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>>;
 
-    /// Connects if need be and says what the server itself offers now. What is decided about a
-    /// call is decided on this.
-    fn current(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        self.list(listing)
-    }
+    /// Lets go of the connection and of what is behind it; requests under way end on it.
+    fn disconnect(&self);
 
-    /// The same, where nothing has to be waited for to know it: most calls find it so.
-    fn at_hand(&self, _listing: Listing) -> Option<Arc<[Item]>> {
-        None
-    }
+    /// Sends a message of our own to a server that is connected; starts nothing. A level and the end
+    /// of a subscription hold for later connections too.
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>>;
 
-    /// Connects if need be.
-    fn wake(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        Box::pin(async { self.about().await.map(drop) })
-    }
-
-    /// Lets go of the connection and of what is behind it; whatever is asked next connects again.
-    ///
-    /// For when nothing is under way. What is, ends on the old connection.
-    fn rest(&self) {}
-
-    /// Asks a server that is connected whether it is still there.
-    ///
-    /// # Errors
-    /// When it does not answer.
-    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// How it is used, where that is counted.
-    fn pace(&self) -> Option<Pace> {
-        None
-    }
-
-    /// What its processes use up, where it has any.
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    /// Does what the ticket says.
-    ///
-    /// The ticket is the proof that the call was resolved, permitted, approved and admitted.
-    /// What the server asks back while it works goes to `operator`.
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>>;
-
-    /// Connects if need be and says what a value that is being typed could become.
-    ///
-    /// Nothing, unless the server declares that it can say.
-    fn complete<'a>(
-        &'a self,
-        _typing: &'a Typing,
-    ) -> BoxFuture<'a, Result<Vec<String>, CallError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    /// Connects if need be and asks something that is neither a call nor a list.
-    ///
-    /// What the server asks or tells meanwhile goes to `operator`, where there is one. Nothing is
-    /// offered by default, which is what a server without the capability says.
-    fn errand<'a>(
-        &'a self,
-        errand: &'a Errand,
-        _operator: Option<Arc<dyn Operator>>,
-    ) -> BoxFuture<'a, Result<Json, CallError>> {
-        let (server, code) = (self.name().clone(), METHOD_NOT_FOUND);
-        let message = format!("`{}` is not offered", errand.method());
-        let error = CallError::Server { server, code, message, whole: None };
-        Box::pin(std::future::ready(Err(error)))
-    }
+    /// The memory and processor time of its processes, where it has any.
+    fn footprint(&self) -> Option<Footprint>;
 
     /// The last lines that the server wrote to its stderr, oldest first.
     fn stderr(&self) -> Vec<String>;
 
-    /// Ends the connection and everything behind it.
+    /// Ends the connection and everything behind it, for good.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a front asks of a server beside calls and lists.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Errand {
-    /// What a value that is being typed could become; the params as the client wrote them.
-    Complete(Json),
-    /// Tell when this resource changes.
-    Subscribe(String),
-    /// No longer tell when this resource changes.
-    Unsubscribe(String),
-    /// Tell this much about what goes on; the protocol's word for the level.
-    Level(String),
-    /// Something about a task that a call has started: the method, and the params as the client
-    /// wrote them.
-    Task(String, Json),
-    /// Tell how these tasks go, for as long as somebody waits for the end of it.
-    Follow(Vec<String>),
+/// One connection to a server. What is listed and sent here never goes to another one.
+pub trait Connection: Send + Sync {
+    /// A list that is at hand: nothing has to be waited for.
+    fn listed(&self, listing: Listing) -> Option<Arc<[Item]>>;
+
+    /// A list of the server, from memory until the server says that it changed.
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>>;
+
+    /// Sends what the pipeline let through. The server's questions and notices about a call or a task
+    /// go to `operator` meanwhile.
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>>;
 }
 
 /// Who a connected server is.
@@ -208,22 +134,6 @@ pub trait Clock: Send + Sync {
 
     /// Waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
-}
-
-// === impl Errand ===
-
-impl Errand {
-    /// The method by which it is asked, in the older revisions where they have it.
-    pub fn method(&self) -> &str {
-        match self {
-            Self::Complete(_) => "completion/complete",
-            Self::Subscribe(_) => "resources/subscribe",
-            Self::Unsubscribe(_) => "resources/unsubscribe",
-            Self::Level(_) => "logging/setLevel",
-            Self::Task(method, _) => method,
-            Self::Follow(_) => "subscriptions/listen",
-        }
-    }
 }
 
 // === impl Listing ===

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start, Supervision, Supervisor, SupervisorPorts, Terms};
-use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Changes, Clock, Elicitation, Errand, Item,
-    Listener, Listing, Manifests, Notice, Operator, Pace, Question, Reply, StoreError, UsageLog,
-    UsageRow,
+    About, Approval, AuditLog, Backend, BoxFuture, Changes, Clock, Connection, Elicitation,
+    Footprint, Item, Listener, Listing, Manifests, Notice, Operator, Pace, Question, Reply,
+    StoreError, UsageLog, UsageRow,
 };
-use capstan_hub::{Answer, Call, Entry, Freshness, Ground, Hub, HubBuilder};
+use capstan_hub::{
+    Answer, Call, Entry, Freshness, Ground, Hub, HubBuilder, Message, Outgoing, System,
+    SystemMessage,
+};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::{Json, compose};
@@ -245,19 +247,57 @@ impl Backend for Named {
         }
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        async { self.1.connect(&self.0).map(|()| self.known().unwrap_or_default()) }.boxed()
-    }
-
-    fn known(&self) -> Option<Arc<About>> {
+    fn about(&self) -> Option<Arc<About>> {
         let capabilities = Json::parse(r#"{"tools":{}}"#).ok();
         let about = About { capabilities, ..About::default() };
         (self.1.starts() > 0).then(|| Arc::new(about))
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        self.1.connected.load(Ordering::Relaxed).then_some(self as Arc<dyn Connection>)
+    }
+
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        async move { self.1.connect(&self.0).map(|()| self as Arc<dyn Connection>) }.boxed()
+    }
+
+    fn disconnect(&self) {
+        self.1.connected.store(false, Ordering::Relaxed);
+    }
+
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        let limit = Duration::from_secs(5);
+        if *system.message() != SystemMessage::Ping || !self.1.hangs.load(Ordering::Relaxed) {
+            return ready(Ok(())).boxed();
+        }
+        let server = self.0.clone();
+        ready(Err(CallError::TimedOut { server, limit, may_have_run: false })).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+impl Connection for Named {
+    fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        let is_there = listing == Listing::Tools && self.1.connected.load(Ordering::Relaxed);
+        self.1.listed.lock().unwrap().clone().filter(|_| is_there)
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
         async move {
-            self.1.connect(&self.0)?;
             let tools = self.1.tools.lock().unwrap();
             // Another object each time, as after a restart.
             let listed = if listing == Listing::Tools { tools.to_vec() } else { Vec::new() };
@@ -270,18 +310,15 @@ impl Backend for Named {
         .boxed()
     }
 
-    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
-        let is_there = listing == Listing::Tools && self.1.connected.load(Ordering::Relaxed);
-        self.1.listed.lock().unwrap().clone().filter(|_| is_there)
-    }
-
-    fn run<'a>(
+    fn send<'a>(
         &'a self,
-        _: &'a Ticket,
+        outgoing: Outgoing<'a>,
         _: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        async {
-            self.1.connect(&self.0)?;
+        async move {
+            let Message::Call(_) = outgoing.message() else {
+                return Ok(Answer::Whole(Json::empty_object()));
+            };
             let takes = *self.1.takes.lock().unwrap();
             tokio::time::sleep(takes).await;
             assert!(self.1.connected.load(Ordering::Relaxed), "it was stopped under a call");
@@ -289,35 +326,6 @@ impl Backend for Named {
             Ok(Answer::Whole(Json::parse(answer).unwrap()))
         }
         .boxed()
-    }
-
-    fn errand<'a>(
-        &'a self,
-        _: &'a Errand,
-        _: Option<Arc<dyn Operator>>,
-    ) -> BoxFuture<'a, Result<Json, CallError>> {
-        async { self.1.connect(&self.0).map(|()| Json::empty_object()) }.boxed()
-    }
-
-    fn rest(&self) {
-        self.1.connected.store(false, Ordering::Relaxed);
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), CallError>> {
-        let limit = Duration::from_secs(5);
-        if !self.1.hangs.load(Ordering::Relaxed) {
-            return ready(Ok(())).boxed();
-        }
-        let server = self.0.clone();
-        ready(Err(CallError::TimedOut { server, limit, may_have_run: false })).boxed()
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
     }
 }
 

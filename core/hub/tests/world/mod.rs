@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
+    About, Approval, AuditLog, Backend, BoxFuture, Clock, Connection, Elicitation, Footprint, Item,
+    Listing, Notice, Operator, Question, Reply,
 };
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Session};
+use capstan_hub::{
+    Answer, Call, Entry, Ground, Hub, HubBuilder, Message, Outgoing, Session, System,
+};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
@@ -151,24 +152,26 @@ impl Backend for Server {
         ServerState::Connected
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        ready(Ok(Arc::default())).boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        Some(Arc::default())
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Listed> {
-        (self.lists)(listing)
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        Some(self)
     }
 
-    fn at_hand(&self, listing: Listing) -> Option<Arc<[Item]>> {
-        (self.lists)(listing).now_or_never()?.ok()
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        ready(Ok(self as Arc<dyn Connection>)).boxed()
     }
 
-    fn run<'a>(&'a self, ticket: &'a Ticket, operator: Arc<dyn Operator>) -> BoxFuture<'a, Ran> {
-        let mut requests = self.requests.lock().unwrap();
-        requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));
-        let count = requests.len();
-        drop(requests);
-        (self.runs)(count, operator)
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -177,6 +180,31 @@ impl Backend for Server {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
+    }
+}
+
+impl Connection for Server {
+    fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        (self.lists)(listing).now_or_never()?.ok()
+    }
+
+    fn list(self: Arc<Self>, listing: Listing) -> BoxFuture<'static, Listed> {
+        (self.lists)(listing)
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Ran> {
+        let Message::Call(ticket) = outgoing.message() else {
+            return ready(Err(outgoing.not_offered(&self.name))).boxed();
+        };
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));
+        let count = requests.len();
+        drop(requests);
+        (self.runs)(count, operator)
     }
 }
 

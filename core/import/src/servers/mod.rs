@@ -14,13 +14,7 @@ mod variables;
 
 use std::fmt;
 
-use serde_json::{Map, Value as Json};
-use toml_edit::{Array, InlineTable, Table as TomlTable};
-
-use crate::clients::{Client, OUR_NAME};
-use crate::dialects::AllDialects;
 use capstan_config::edit::{add_table, refusal};
-use capstan_config::mask::{mask_arguments, mask_url};
 use capstan_config::runs_capstan;
 use capstan_config::slug;
 use capstan_config::source::Dialect;
@@ -29,7 +23,13 @@ use capstan_config::source::reader::{FileReader as _, Opened};
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Entry, Node, Table, Value};
 use capstan_config::source::{SourceFile, Surroundings};
+use capstan_safety::mask::{mask_arguments, mask_url};
+use serde_json::{Map, Value as Json};
+use toml_edit::{Array, InlineTable, Table as TomlTable};
 use variables::{Habits, NoWords};
+
+use crate::clients::{Client, OUR_NAME};
+use crate::dialects::AllDialects;
 
 pub use plan::{Plan, Row, State, Variable, plan};
 pub use secrets::Secrets;

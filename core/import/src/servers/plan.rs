@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::clients::Client;
+use capstan_config::RESTRICTING_KEYS;
 use capstan_config::edit::EditError;
 use capstan_config::edit::add_table;
 use capstan_config::slug;
@@ -103,19 +104,6 @@ pub struct Variable {
 /// Keys that say which server it is, and with which rights it is used there.
 const IDENTITY: [&str; 7] = ["command", "args", "env", "cwd", "url", "headers", "env_passthrough"];
 
-/// Keys in which two entries of one server may differ unseen.
-const LIMITS: [&str; 9] = [
-    "enabled",
-    "disabled",
-    "expose",
-    "hide",
-    "permissions",
-    "trust",
-    "networks",
-    "effect",
-    "cli_only",
-];
-
 /// A plan being made.
 struct Planning {
     /// What is there, and what will be.
@@ -198,7 +186,8 @@ impl Planning {
             |known: &&(String, Carried)| is_same(&known.1, &carried) || is_same(&known.1, &bare);
         if let Some((name, known)) = self.known.iter().find(same) {
             let apart = |key: &str| known.keys.get(key) != carried.keys.get(key);
-            let apart_from = LIMITS.into_iter().filter(|key| apart(key)).map(str::to_owned);
+            let apart_from =
+                RESTRICTING_KEYS.into_iter().filter(|key| apart(key)).map(str::to_owned);
             let apart_from = apart_from.collect();
             return State::Same { name: name.clone(), apart_from };
         }

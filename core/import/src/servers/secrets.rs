@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use capstan_model::secret::{MASK, is_secret_name};
+use capstan_safety::mask::{mask_argument, mask_arguments, mask_url};
 use serde_json::{Map, Value as Json};
 
-use super::variables::variable_name;
-use capstan_config::mask::{mask_argument, mask_arguments, mask_url};
-
 use super::Carried;
+use super::variables::variable_name;
 
 /// What becomes of secrets that stand in a file as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

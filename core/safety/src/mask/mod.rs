@@ -1,12 +1,14 @@
 //! Hides secrets in what is shown, logged or stored.
 //!
-//! `known` hides values that are known to be secret, `text` hides what looks like a secret, and `json`
-//! hides the values of members with names such as `password`.
+//! `known` hides values that are known to be secret. `text` hides what looks like a secret, `arguments`
+//! does so in command lines, and `json` hides the values of members with names such as `password`.
 
+mod arguments;
 mod json;
 mod known;
 mod text;
 
+pub use arguments::{mask_arguments, mask_text};
 pub use json::mask_json;
-pub use known::{Masker, visible};
+pub use known::Masker;
 pub use text::{mask_argument, mask_prose, mask_tokens, mask_url, secrets_in_url};

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use capstan_app::AppError;
+use capstan_app::api::AddServer;
+use capstan_config::Scope;
 use capstan_config::edit::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
-use capstan_config::{Origin, Scope};
 use clap::Parser;
 
 use super::networks;
@@ -13,7 +14,7 @@ use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::far::Inside;
+use crate::person::Person;
 
 /// Programs whose own `-e` sets variables too.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
@@ -74,15 +75,15 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     // What the file would refuse anyway is refused before anything is looked up or asked.
     add_server("", &args.name, &server)?;
     networks::allow(context, &args.name, &mut server).await?;
-    if let Some(inside) = &context.inside {
-        return add_inside(context, &**inside, args, &server).await;
+    if context.is_attached() {
+        return add_to_gateway(context, args, &server).await;
     }
     let scope = args.entry.scope.map(scope_of);
     let file = context.host.target(scope, &context.selection)?;
     context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
     let setup = context.host.load(&context.selection)?;
     let entry = setup.server(&args.name)?;
-    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    let (path, scope) = (file.path.display(), file.scope.as_str());
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
     context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
@@ -100,10 +101,9 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     Ok(Exit::Ok)
 }
 
-/// Adds a server to the gateway that runs, and to no file.
-async fn add_inside(
+/// Adds a server to a running gateway, and to no file.
+async fn add_to_gateway(
     context: &Context,
-    inside: &dyn Inside,
     args: &AddArgs,
     server: &NewServer,
 ) -> Result<Exit, AppError> {
@@ -115,7 +115,9 @@ async fn add_inside(
             "leave out `--trust`, or leave out `--attach`: the gateway follows what is in a file",
         ));
     }
-    let name = inside.add(&args.name, add_server("", &args.name, server)?).await?;
+    let add = AddServer { name: args.name.clone(), text: add_server("", &args.name, server)? };
+    let person = Person::watching(&context.print, "waiting for the gateway");
+    let name = context.run(add, person).await?;
     context.print.note(&format!("added `{name}` to the gateway, until it ends"));
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": args.name, "dynamic": true }));
@@ -265,19 +267,6 @@ pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
 }
 
 /// The word for where a server comes from.
-pub(crate) fn origin_word(origin: &Origin) -> &'static str {
-    if origin.is_dynamic() { "dynamic" } else { scope_word(origin.scope) }
-}
-
-pub(crate) fn scope_word(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Managed => "managed",
-        Scope::Flag => "flag",
-        Scope::Project => "project",
-        Scope::User => "user",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -9,7 +9,7 @@ use capstan_text::clean::one_line;
 use capstan_text::confirm;
 use capstan_text::form::{Prompter, Terminal};
 use capstan_text::panel::{self, After};
-use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
+use capstan_text::screen::{has_person, stdout_is_terminal, width};
 use capstan_text::table::table;
 use serde_json::{Value, json};
 
@@ -123,8 +123,7 @@ fn approved(question: &OpenQuestion) -> String {
 
 /// Whether a person reads and types here.
 fn can_page(context: &Context) -> bool {
-    let types = stdin_is_terminal() && stderr_is_terminal();
-    types && context.print.is_terminal() && !context.print.wants_json()
+    has_person() && stdout_is_terminal() && !context.print.wants_json()
 }
 
 /// A question as a person sees it.
@@ -181,7 +180,7 @@ async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, App
 
 /// Shows questions as they come, and asks about each where there is somebody to ask.
 async fn watch(context: &Context) -> Result<Exit, AppError> {
-    let asks = stdin_is_terminal() && stderr_is_terminal() && !context.print.wants_json();
+    let asks = has_person() && !context.print.wants_json();
     let mut known: HashSet<String> = HashSet::new();
     let mut seen = context.host.questions().await?;
     say_nothing_at_first(context, &seen);

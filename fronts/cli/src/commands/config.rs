@@ -6,7 +6,6 @@ use capstan_text::screen::width;
 use capstan_text::table::table;
 use serde_json::json;
 
-use super::add::scope_word;
 use crate::args::ConfigCommand;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,7 +31,7 @@ fn path(context: &Context) -> Result<Exit, AppError> {
     }
     for file in files {
         let missing = if file.exists { "" } else { "  (not there)" };
-        let (scope, path) = (scope_word(file.scope), file.path.display());
+        let (scope, path) = (file.scope.as_str(), file.path.display());
         context.print.data(&format!("{scope:8} {path}{missing}"));
     }
     Ok(Exit::Ok)

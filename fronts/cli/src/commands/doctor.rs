@@ -14,7 +14,7 @@ use super::serve;
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::waiting::Waiting;
+use crate::spinner::Spinner;
 
 /// How long each server is waited for.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
     if !fatal {
         let hub = context.host.hub(&setup, &context.selection)?;
         let only = only.map(|entry| &entry.name);
-        let waiting = Waiting::new(&context.print, "starting every server");
+        let waiting = Spinner::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);
         checks.extend(of_servers(&hub, &setup, only, limit).await);
         drop(waiting);

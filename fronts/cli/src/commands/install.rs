@@ -133,7 +133,7 @@ fn usual_url(setup: &Setup) -> Result<String, AppError> {
     if let Some(url) = &gateway.public_url {
         return Ok(endpoint(url));
     }
-    let mut listen = gateway.listen.as_deref().map_or(Ok(USUAL), parse)?;
+    let mut listen = parse(&gateway.listen)?;
     if listen.port() == 0 {
         let hint = "give the address that `capstan serve --http` prints";
         return Err(AppError::usage("the gateway's port is chosen when it starts").hint(hint));

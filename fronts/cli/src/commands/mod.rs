@@ -3,7 +3,6 @@
 mod acl;
 pub(crate) mod add;
 mod approvals;
-pub(crate) mod attached;
 mod audit;
 mod audit_csv;
 mod call;
@@ -32,21 +31,19 @@ mod resources;
 mod serve;
 mod suggest;
 mod tools;
-mod tools_for;
 mod trust;
 mod why;
 
 use capstan_app::AppError;
+use capstan_app::api::Missing;
 
 use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::print::Printer;
 
 /// Runs what was typed.
 pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> {
-    if let Some(exit) = attached::run(context, cli).await? {
-        return Ok(exit);
-    }
     match &cli.command {
         Command::Add(args) => add::run(context, args).await,
         Command::List(args) => list::run(context, args).await,
@@ -77,5 +74,17 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
         Command::Doctor(args) => doctor::run(context, args).await,
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
+    }
+}
+
+/// Reports servers that are missing from a list.
+pub(crate) fn tell_missing(print: &Printer, missing: &Missing) {
+    for error in &missing.failed {
+        print.warning(error);
+    }
+    if !missing.pending.is_empty() {
+        let names: Vec<String> = missing.pending.iter().map(|name| format!("`{name}`")).collect();
+        print.warning(&format!("no answer yet from {}", names.join(", ")));
+        print.hint("`--wait 30s` waits longer; `capstan doctor` says what is wrong");
     }
 }

@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use capstan_app::AppError;
+use capstan_app::api::Missing;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing, StoreError};
 use capstan_hub::{Hub, Review, Standing};
 use capstan_model::ServerName;
-use capstan_text::clean::{clean, one_line};
+use capstan_safety::clean::clean;
+use capstan_text::clean::one_line;
 use capstan_text::panel;
 use capstan_text::screen::width;
 use capstan_text::table::table;
 use serde::Serialize;
 use similar::TextDiff;
 
-use super::offers::{of_all, of_named};
-use super::tools::tell_missing;
+use super::tell_missing;
 use crate::args::PinsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::person::Person;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
@@ -32,12 +34,15 @@ struct Row {
 }
 
 pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppError> {
-    let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
+    let local = context.local()?;
+    let hub = &*local.hub;
+    let person = Person::watching(&context.print, "waiting for the servers");
+    local.tell_problems(&person, |_| true);
     let gathered = match &args.server {
-        Some(name) => of_named(context, &setup, hub, Listing::Tools, name).await?,
-        None => of_all(context, hub, Listing::Tools, &args.wait).await,
+        Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
+        None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
     };
+    drop(person);
     let mut reviews = Vec::new();
     for (server, items) in &gathered.lists {
         let all = hub.pins().review(server, items).await.map_err(|error| broken(&error))?;
@@ -61,8 +66,8 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
             );
         }
     }
-    tell_missing(context, hub, &gathered);
-    Ok(context.exit_without(&setup, gathered.failed.keys()))
+    tell_missing(&context.print, &Missing::of(hub, &gathered));
+    Ok(context.exit_without(local.required(gathered.failed.keys()).as_ref()))
 }
 
 fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(), AppError> {

@@ -1,133 +1,42 @@
 //! `capstan prompt`: gets the messages of one prompt.
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
-use capstan_app::{AppError, nearest};
-use capstan_hub::catalog::Reference;
-use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Call, Hub};
-use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerName, Target};
+use capstan_app::AppError;
+use capstan_app::api::{CompletePrompt, GetPrompt};
+use capstan_model::Kind;
 use capstan_text::answer;
-use capstan_text::arguments::slots::{self, SlotError};
-use capstan_wire::{Json, compose};
 
 use super::call::manner;
-use super::offers::{Refusal, arguments_of, of_all, remember};
 use super::options::{own, take_options};
-use super::suggest::{suggest, typing};
-use super::tools::tell_missing;
+use super::suggest;
 use crate::args::{PromptArgs, WaitArgs};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::operator::Person;
-use crate::waiting::Waiting;
+use crate::person::{Person, Typed};
 
 pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, AppError> {
-    let manner = manner(&context.print, args.elicit.as_deref(), args.ask)?;
-    let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
-    let caller = Caller::operator(Front::Cli);
+    let manner = manner(args.elicit.as_deref(), args.ask)?;
     // A slash before the name, as in a chat, does no harm.
-    let typed = args.prompt.strip_prefix('/').unwrap_or(&args.prompt);
-    if let Some(beginning) = &args.complete {
-        return complete(context, hub, typed, beginning, &args.words).await;
+    let name = args.prompt.strip_prefix('/').unwrap_or(&args.prompt).to_owned();
+    let message = format!("looking for `{name}`");
+    let wait = Context::patience(&WaitArgs::default());
+    if let Some(typed) = &args.complete {
+        let (argument, value) = suggest::split(typed);
+        let typed = Typed::Completing(argument.clone(), args.words.clone());
+        let person = Person::completing(&context.print, typed, &message);
+        let complete = CompletePrompt { name, argument, value, wait };
+        return Ok(suggest::show(context, &context.run(complete, person).await?));
     }
-    let attempt = hub.begin(&Call::new(caller.clone(), Target::prompt(typed), None));
-    let (id, prompt) = match find(context, hub, &caller, typed).await {
-        Ok(found) => found,
-        Err(refusal) => return Err(refusal.record(attempt)),
-    };
-    let values = match slots::fill(&args.words, &arguments_of(&prompt.definition)) {
-        Ok(values) => values,
-        Err(error) => return Err(misfit(&id, &error).record(attempt)),
-    };
-
-    let call = Call::new(caller, Target::prompt(id.to_string()), Some(&object_of(&values)));
-    let waiting = Waiting::new(&context.print, &format!("getting `{id}`"));
-    let person = Arc::new(Person::new(context.print.clone(), manner, waiting));
-    let screened = attempt.call(&hub.session(), call, person).await?;
+    let typed = Typed::Values(args.words.clone());
+    let person = Person::new(&context.print, manner, typed, &message);
+    let result = context.run(GetPrompt { name, wait }, person).await?;
     if context.print.wants_json() {
-        context.print.bytes(screened.result().as_bytes());
+        context.print.bytes(result.as_bytes());
     } else {
-        context.print.data(&answer::text(Kind::Prompt, screened.result()));
+        context.print.data(&answer::text(Kind::Prompt, &result));
     }
     Ok(Exit::Ok)
-}
-
-/// Prints what the value of an argument could become.
-async fn complete(
-    context: &Context,
-    hub: &Hub,
-    typed: &str,
-    beginning: &str,
-    words: &[String],
-) -> Result<Exit, AppError> {
-    let found = find(context, hub, &Caller::operator(Front::Cli), typed).await;
-    let (id, prompt) = found.map_err(Refusal::show)?;
-    let slots = arguments_of(&prompt.definition);
-    let typing = typing(Reference::Prompt(id.item.clone()), beginning, words, &slots);
-    let typing = typing.map_err(|error| misfit(&id, &error).show())?;
-    suggest(context, hub, &id.server, &typing).await
-}
-
-/// The prompt that is meant, by its id or by its bare name.
-async fn find(
-    context: &Context,
-    hub: &Hub,
-    caller: &Caller,
-    typed: &str,
-) -> Result<(ItemId, Item), Refusal> {
-    // Where a server is named that nobody knows, that name is wrong; nobody needs to be started.
-    let names_server = typed.contains(':') || typed.contains("__");
-    let is_bare = hub.id_of(typed).is_none() && !names_server;
-    if is_bare && !hub.may_be_public(typed) {
-        return find_bare(context, hub, typed).await;
-    }
-    let waiting = Waiting::new(&context.print, &format!("looking for `{typed}`"));
-    let found = hub.find_prompt(caller, typed).await;
-    drop(waiting);
-    match found {
-        Err(CallError::Unknown { .. }) if is_bare => find_bare(context, hub, typed).await,
-        found => Ok(found?),
-    }
-}
-
-/// The only prompt of that name, whoever has it.
-async fn find_bare(context: &Context, hub: &Hub, name: &str) -> Result<(ItemId, Item), Refusal> {
-    let gathered = of_all(context, hub, Listing::Prompts, &WaitArgs::default()).await;
-    remember(context, Kind::Prompt, &gathered);
-    let visible = hub.visible_items(&gathered, Kind::Prompt, &Caller::operator(Front::Cli));
-    let id = |server: &ServerName| ItemId { server: server.clone(), item: name.to_owned() };
-    let found: Vec<_> = visible.iter().filter(|(_, item)| item.name == name).collect();
-    match found.as_slice() {
-        [(server, item)] => Ok((id(server), (*item).clone())),
-        [] => {
-            tell_missing(context, hub, &gathered);
-            let names = visible.iter().map(|(_, item)| item.name.as_str());
-            let nearest = nearest(name, names).map(ToOwned::to_owned).into_iter().collect();
-            Err(CallError::Unknown { kind: Kind::Prompt, name: name.to_owned(), nearest }.into())
-        }
-        several => {
-            let ids: Vec<String> =
-                several.iter().map(|(server, _)| format!("`{}`", id(server))).collect();
-            let problem = "several servers have a prompt of that name".to_owned();
-            let error = CallError::InvalidArguments { item: name.to_owned(), problem };
-            Err(Refusal::from(error).hint(format!("name one of {}", ids.join(", "))))
-        }
-    }
-}
-
-fn misfit(id: &ItemId, error: &SlotError) -> Refusal {
-    let shows = format!("`capstan prompts {id}` shows what it takes");
-    Refusal::misfit(id.to_string(), error, shows)
-}
-
-fn object_of(values: &[(String, String)]) -> Json {
-    let texts: Vec<Json> = values.iter().map(|(_, value)| compose::string(value)).collect();
-    let members: Vec<(&str, &Json)> =
-        values.iter().zip(&texts).map(|((name, _), text)| (name.as_str(), text)).collect();
-    compose::object(&members)
 }
 
 /// Moves our own options from among the words of a prompt to before them.

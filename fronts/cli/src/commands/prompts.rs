@@ -3,80 +3,69 @@
 use std::fmt::Write as _;
 
 use capstan_app::AppError;
-use capstan_hub::Hub;
-use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Caller, Front, ItemId, Kind, ServerName};
-use capstan_text::arguments::slots::{Need, Slot};
+use capstan_app::api::{ListPrompts, ListedItem, Need, Slot};
+use capstan_model::ItemId;
+use capstan_text::screen::width;
 use capstan_text::table::table;
 use capstan_wire::object;
 
-use super::offers::{
-    arguments_of, of_all, of_named, print_json, remember, tell_nobody, with_server,
-};
-use super::tools::{names_item, tell_missing};
+use super::offers::{print_json, tell_nobody, with_server};
+use super::tell_missing;
 use crate::args::PromptsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::waiting::Waiting;
+use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, AppError> {
-    let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
-    if let Some(name) = args.name.as_deref().filter(|name| names_item(&setup, hub, name)) {
-        return one(context, hub, name).await;
+    let person = Person::watching(&context.print, "waiting for the servers");
+    let list = ListPrompts { name: args.name.clone(), wait: Context::patience(&args.wait) };
+    let listed = context.run(list, person).await?;
+    if let (true, [prompt]) = (listed.named, listed.items.as_slice()) {
+        one(context, prompt);
+        return Ok(Exit::Ok);
     }
-    let gathered = match &args.name {
-        Some(server) => of_named(context, &setup, hub, Listing::Prompts, server).await?,
-        None => of_all(context, hub, Listing::Prompts, &args.wait).await,
-    };
-    remember(context, Kind::Prompt, &gathered);
-    let items = hub.visible_items(&gathered, Kind::Prompt, &Caller::operator(Front::Cli));
     if context.print.wants_json() {
-        print_json(context, &items);
-    } else if !items.is_empty() {
-        show(context, &items);
+        print_json(context, &listed.items);
+    } else if !listed.items.is_empty() {
+        show(context, &listed.items);
     }
-    tell_missing(context, hub, &gathered);
-    tell_nobody(context, hub);
+    tell_missing(&context.print, &listed.missing);
+    if listed.none.is_some() {
+        tell_nobody(context);
+    }
     Ok(Exit::Ok)
 }
 
-async fn one(context: &Context, hub: &Hub, name: &str) -> Result<Exit, AppError> {
-    let waiting = Waiting::new(&context.print, &format!("looking for `{name}`"));
-    let (id, prompt) = hub.find_prompt(&Caller::operator(Front::Cli), name).await?;
-    drop(waiting);
+fn one(context: &Context, prompt: &ListedItem) {
     if context.print.wants_json() {
-        context.print.bytes(with_server(&id.server, &prompt).as_bytes());
-        return Ok(Exit::Ok);
+        context.print.bytes(with_server(prompt).as_bytes());
+        return;
     }
     let description = object::get_string(&prompt.definition, "description").unwrap_or_default();
-    let mut text = format!("{id}\n\n{description}\n\narguments:");
-    for slot in arguments_of(&prompt.definition) {
+    let mut text = format!("{}\n\n{description}\n\narguments:", id_of(prompt));
+    for slot in prompt.slots() {
         let about = slot.description.as_deref().unwrap_or_default();
         let _ = write!(text, "\n  {}  {about}", written(&slot));
     }
     context.print.data(&text);
-    Ok(Exit::Ok)
 }
 
-fn show(context: &Context, items: &[(&ServerName, &Item)]) {
+fn id_of(prompt: &ListedItem) -> ItemId {
+    ItemId { server: prompt.server.clone(), item: prompt.name.clone() }
+}
+
+fn show(context: &Context, items: &[ListedItem]) {
     let cells: Vec<Vec<String>> = items
         .iter()
-        .map(|(server, item)| {
-            let id = ItemId { server: (*server).clone(), item: item.name.clone() };
-            let arguments: Vec<String> =
-                arguments_of(&item.definition).iter().map(written).collect();
+        .map(|item| {
+            let arguments: Vec<String> = item.slots().iter().map(written).collect();
             let description = object::get_string(&item.definition, "description");
             let description = description.unwrap_or_default();
             let first = description.lines().next().unwrap_or_default();
-            vec![id.to_string(), arguments.join(" "), first.to_owned()]
+            vec![id_of(item).to_string(), arguments.join(" "), first.to_owned()]
         })
         .collect();
-    context.print.data(&table(
-        &["PROMPT", "ARGUMENTS", "DESCRIPTION"],
-        &cells,
-        context.print.width(),
-    ));
+    context.print.data(&table(&["PROMPT", "ARGUMENTS", "DESCRIPTION"], &cells, width()));
 }
 
 /// An argument; one that can be left out stands in brackets.

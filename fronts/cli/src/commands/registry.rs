@@ -5,12 +5,12 @@ use std::cell::Cell;
 use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
-use capstan_text::clean::clean;
+use capstan_safety::clean::clean;
 use capstan_text::screen::{stdin_is_terminal, width};
 use capstan_text::table::table;
 use serde::Serialize;
 
-use super::add::{scope_of, scope_word};
+use super::add::scope_of;
 use super::networks::refuse_private;
 use crate::args::{RegistryAddArgs, RegistryCommand, RegistrySearchArgs};
 use crate::context::Context;
@@ -99,7 +99,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
     })?;
     let setup = context.host.load(&context.selection)?;
     let slug = setup.server(name)?.name.as_str();
-    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("added `{name}` to {path} ({scope})"));
     context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
     if context.print.wants_json() {

@@ -1,32 +1,31 @@
-//! `capstan reload`: has a gateway read its configuration again.
+//! `capstan reload`: reloads the configuration of a running gateway.
 
 use capstan_app::AppError;
+use capstan_app::api::{Reload, Reloaded};
 
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::person::Person;
 
-/// Runs in the gateway; `attached` takes it there.
 pub(crate) async fn run(context: &Context) -> Result<Exit, AppError> {
-    let Some(inside) = &context.inside else {
-        return Err(AppError::internal("there is no gateway here"));
-    };
-    let changed = inside.reload().await?;
-    let keys = inside.needs_restart();
-    context.print.note(match (changed, keys.is_empty()) {
+    let person = Person::watching(&context.print, "waiting for the gateway");
+    let Reloaded { changed, needs_restart, trouble } = context.run(Reload {}, person).await?;
+    context.print.note(match (changed, needs_restart.is_empty()) {
         (true, _) => "the configuration has changed",
         (false, true) => "nothing has changed",
         (false, false) => "nothing has changed since it was last read",
     });
-    if !keys.is_empty() {
-        let named = keys.join("`, `");
+    if !needs_restart.is_empty() {
+        let named = needs_restart.join("`, `");
         context.print.warning(&format!("`{named}` changed, and a restart is needed for that"));
         context.print.hint("end the gateway and start it again: `capstan serve`");
     }
-    if let Some(trouble) = inside.trouble() {
+    if let Some(trouble) = trouble {
         context.print.warning(&trouble);
     }
     if context.print.wants_json() {
-        context.print.json(&serde_json::json!({ "changed": changed, "needs_restart": keys }));
+        let shown = serde_json::json!({ "changed": changed, "needs_restart": needs_restart });
+        context.print.json(&shown);
     }
     Ok(Exit::Ok)
 }

@@ -1,17 +1,20 @@
 //! `capstan remove`: takes a server out of the configuration.
 
+use capstan_app::api::RemoveServer;
 use capstan_app::{AppError, ConfigFile};
 use capstan_config::Dialect;
 use capstan_config::edit::remove_server;
 
-use super::add::{scope_of, scope_word};
+use super::add::scope_of;
 use crate::args::NameArgs;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppError> {
-    if let Some(inside) = &context.inside {
-        let name = inside.remove(&args.name).await?;
+    if context.is_attached() {
+        let person = Person::watching(&context.print, "waiting for the gateway");
+        let name = context.run(RemoveServer { name: args.name.clone() }, person).await?;
         context.print.note(&format!("removed `{name}` from the gateway"));
         if context.print.wants_json() {
             context.print.json(&serde_json::json!({ "removed": name, "dynamic": true }));
@@ -20,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
     }
     let (file, display) = locate(context, args)?;
     context.host.edit(&file, &|text| remove_server(text, &display))?;
-    let (path, scope) = (file.path.display(), scope_word(file.scope));
+    let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("removed `{display}` from {path} ({scope})"));
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "removed": display, "file": file.path }));

@@ -1,45 +1,40 @@
-//! `capstan resources`: what servers have to read.
+//! `capstan resources`: the resources and templates of servers.
 
 use capstan_app::AppError;
-use capstan_hub::ports::{Item, Listing};
-use capstan_model::{Caller, Front, Kind, ServerName};
+use capstan_app::api::{ListResources, ListedItem};
 use capstan_text::answer::size;
+use capstan_text::screen::width;
 use capstan_text::table::table;
 use capstan_wire::object;
 
-use super::offers::{of_all, of_named, print_json, tell_nobody};
-use super::tools::tell_missing;
+use super::offers::{print_json, tell_nobody};
+use super::tell_missing;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
-    let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
-    let listing = if args.templates { Listing::Templates } else { Listing::Resources };
-    let gathered = match &args.server {
-        Some(server) => of_named(context, &setup, hub, listing, server).await?,
-        None => of_all(context, hub, listing, &args.wait).await,
-    };
-    let items = hub.visible_items(&gathered, Kind::Resource, &Caller::operator(Front::Cli));
+    let person = Person::watching(&context.print, "waiting for the servers");
+    let wait = Context::patience(&args.wait);
+    let list = ListResources { server: args.server.clone(), templates: args.templates, wait };
+    let listed = context.run(list, person).await?;
     if context.print.wants_json() {
-        print_json(context, &items);
-    } else if !items.is_empty() {
-        show(context, listing, &items);
+        print_json(context, &listed.items);
+    } else if !listed.items.is_empty() {
+        show(context, if args.templates { "TEMPLATE" } else { "URI" }, &listed.items);
     }
-    tell_missing(context, hub, &gathered);
-    tell_nobody(context, hub);
+    tell_missing(&context.print, &listed.missing);
+    if listed.none.is_some() {
+        tell_nobody(context);
+    }
     Ok(Exit::Ok)
 }
 
-fn show(context: &Context, listing: Listing, items: &[(&ServerName, &Item)]) {
-    let address = match listing {
-        Listing::Templates => "TEMPLATE",
-        Listing::Resources | Listing::Tools | Listing::Prompts => "URI",
-    };
+fn show(context: &Context, address: &str, items: &[ListedItem]) {
     let cells: Vec<Vec<String>> = items
         .iter()
-        .map(|(server, item)| {
+        .map(|item| {
             let text = |key| object::get_string(&item.definition, key);
             let bytes = object::get(&item.definition, "size").and_then(|json| json.read().ok());
             vec![
@@ -47,10 +42,10 @@ fn show(context: &Context, listing: Listing, items: &[(&ServerName, &Item)]) {
                 text("name").unwrap_or_default(),
                 text("mimeType").unwrap_or_else(|| "-".to_owned()),
                 bytes.map_or_else(|| "-".to_owned(), size),
-                server.to_string(),
+                item.server.to_string(),
             ]
         })
         .collect();
     let headers = [address, "NAME", "MIME", "SIZE", "SERVER"];
-    context.print.data(&table(&headers, &cells, context.print.width()));
+    context.print.data(&table(&headers, &cells, width()));
 }

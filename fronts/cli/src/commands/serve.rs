@@ -86,7 +86,7 @@ fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError>
 
 /// Where to listen when the command line does not say.
 pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, AppError> {
-    let Some(address) = &setup.loaded.config.gateway.listen else { return Ok(USUAL) };
+    let address = &setup.loaded.config.gateway.listen;
     parse(address).map_err(|failure| at("listen", failure))
 }
 

@@ -12,7 +12,7 @@ use super::explained::{self, Decision};
 use crate::args::WhyArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::waiting::Waiting;
+use crate::spinner::Spinner;
 
 /// The verdict, as `--json` prints it.
 #[derive(Serialize)]
@@ -24,13 +24,13 @@ struct Shown<'a> {
 }
 
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppError> {
-    let arguments = read_arguments(context, &args.arguments, &args.tool).await?;
+    let arguments = read_arguments(&args.arguments, &args.tool).await?;
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
     let hub = context.hub(&setup)?;
     explained::tell_unknown_roles(&context.print, &setup, &args.who.role);
-    let waiting = Waiting::new(&context.print, "starting the server");
+    let waiting = Spinner::new(&context.print, "starting the server");
     let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);
     if !args.arguments.is_empty() {

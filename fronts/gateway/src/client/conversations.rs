@@ -1,6 +1,6 @@
-//! What a quota counts for, and what answers are remembered for, when clients come without a session:
-//! caller and client name, until both have been quiet for a while. Answers are remembered only where
-//! they were given: for the same name at the same address.
+//! Quotas and remembered answers of clients without a session, by caller and client name.
+//!
+//! An entry expires when it is idle. An answer holds only for the same name at the same address.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

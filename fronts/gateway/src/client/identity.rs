@@ -1,6 +1,6 @@
-//! What callers say of themselves: the name of a client, and which of its agents makes a call.
+//! Self-declared identity: the name of a client, and the agent that makes a call.
 //!
-//! **Invariant:** nobody decides upon it. It is cleaned, cut, and written down.
+//! **Invariant:** no decision depends on it. It is cleaned, shortened, and recorded.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) fn caller_of(caller: &Arc<Caller>, params: &Json) -> Arc<Caller> {
     caller_in(caller, object::get(params, "_meta").as_ref())
 }
 
-/// The same, with the agent that the `_meta` of its params names.
+/// The caller with the agent that this `_meta` names.
 pub(crate) fn caller_in(caller: &Arc<Caller>, meta: Option<&Json>) -> Arc<Caller> {
     let said = meta.map(|meta| object::peek(meta, CALLER_ID)).unwrap_or_default();
     let said = said.into_iter().flatten().find_map(|said| label(&said.read::<String>().ok()?));

@@ -1,4 +1,7 @@
-//! A client, for as long as it is connected; a modern one, for the length of a request.
+//! A connected client; a modern client lasts for one request.
+//!
+//! [`identity`] reads what a client declares about itself; [`conversations`] keeps quotas of
+//! clients without a session.
 
 pub(crate) mod identity;
 pub(crate) mod conversations;
@@ -18,6 +21,7 @@ use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
+use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
 /// Messages to a client that belong to no request and wait to be sent; more are left out.
@@ -29,24 +33,26 @@ pub const MAX_RUNNING: usize = 1024;
 /// Resources that one client may subscribe to.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 
-/// Someone on the other side of the gateway.
+/// A client of the gateway.
 pub struct Client {
-    /// Tells clients apart.
+    /// Identifies the client.
     pub(crate) number: u64,
     pub(crate) revision: Revision,
+    /// Chosen at first contact.
+    pub(crate) era: Era,
     pub(crate) view: View,
     pub(crate) caller: Arc<Caller>,
-    /// Whose share counts for what it has of what is there for all.
+    /// The key of its fair shares.
     pub(crate) peer: Peer,
-    /// What its quota counts for.
+    /// The session that its quota counts for.
     pub(crate) session: Arc<Session>,
-    /// What it can do, as it wrote it.
+    /// Its capabilities, without those that its revision does not have.
     pub(crate) capabilities: Json,
     state: Mutex<State>,
     next_ask: AtomicU64,
 }
 
-/// What an endpoint shows.
+/// The servers that an endpoint shows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum View {
     /// All servers.
@@ -55,14 +61,14 @@ pub enum View {
     One(ServerName),
 }
 
-/// Who is behind a connection.
+/// The caller behind a connection.
 #[derive(Clone)]
 pub struct Party {
     /// Who calls.
     pub caller: Arc<Caller>,
-    /// What the quota counts for; without one, caller and client name tell.
+    /// The session that the quota counts for; without one, it is found by caller and client name.
     pub session: Option<Arc<Session>>,
-    /// What it is shown.
+    /// The servers that it sees.
     pub view: View,
     /// Tells it apart from others; the same for all requests of one connection.
     pub(crate) number: u64,
@@ -72,7 +78,7 @@ pub struct Party {
 
 #[derive(Default)]
 struct State {
-    /// What it wants to hear of, of what servers log; `None` for all.
+    /// The least severe log messages that it receives; `None` for all.
     level: Option<Level>,
     /// Where messages that belong to no request go.
     inbox: Option<mpsc::Sender<Bytes>>,
@@ -118,9 +124,10 @@ impl Client {
     ) -> Self {
         let Party { caller, view, number, counted, .. } = party;
         let peer = Peer::counted(&caller, counted);
-        let capabilities = capabilities::of_client(revision, capabilities);
+        let capabilities = capabilities::of_client(revision.era(), capabilities);
         Self {
             number,
+            era: revision.era(),
             revision,
             view,
             caller,
@@ -142,7 +149,7 @@ impl Client {
         &self.caller
     }
 
-    /// What it is shown.
+    /// The servers that it sees.
     pub fn view(&self) -> &View {
         &self.view
     }
@@ -155,13 +162,13 @@ impl Client {
         receiver
     }
 
-    /// Takes the client's reply to a request of ours.
+    /// Takes the client's reply to a request of the gateway.
     pub fn take_reply(&self, id: &RequestId, reply: Reply) {
         let RequestId::Number(id) = id else { return };
         let Ok(id) = u64::try_from(*id) else { return };
         let waiting = self.state().asks.remove(&id);
         if let Some(waiting) = waiting {
-            // Whoever asked may have gone away in the meantime.
+            // The call that asked may have ended meanwhile.
             drop(waiting.send(reply));
         }
     }
@@ -249,7 +256,7 @@ impl Client {
         self.state().level = Some(level);
     }
 
-    /// Notes that it wants to hear of a resource, which it knows as `shown`.
+    /// Subscribes it to a resource, which it knows as `shown`; `false` without room.
     pub(crate) fn subscribe(&self, server: ServerName, uri: String, shown: String) -> bool {
         let mut state = self.state();
         let room = state.subscriptions.len() < MAX_SUBSCRIPTIONS;
@@ -272,7 +279,7 @@ impl Client {
         self.state().subscriptions.keys().cloned().collect()
     }
 
-    /// Whether it says that it can do something.
+    /// Whether it declared a capability.
     pub(crate) fn can(&self, capability: &str) -> bool {
         object::get(&self.capabilities, capability).is_some()
     }

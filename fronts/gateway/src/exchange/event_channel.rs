@@ -1,6 +1,6 @@
-//! What happens while a request is worked on, on its way to whoever waits for the answer.
+//! The channel from the task of a request to its exchange, bounded by bytes.
 //!
-//! Of most requests nothing is told at all, and then a channel costs as much as its handle.
+//! Most requests send no event; an empty channel allocates nothing but its handle.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -9,31 +9,31 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-/// What of one request waits to be sent, in bytes. One more thing may come on top of it that its teller
-/// waits for: however much is told, a question gets through.
+/// Bytes that may wait in one channel. One awaited event may exceed it, so that a question always
+/// gets through.
 const MOST: usize = 1024 * 1024;
 
-/// What something takes beside its own bytes.
+/// Overhead of one event, in bytes.
 const EACH: usize = 64;
 
-/// Where things are told.
+/// The sending side.
 pub(crate) struct EventSender<T>(Arc<Shared<T>>);
 
-/// Where they come out. Dropped, nobody hears of them any more.
+/// The receiving side. Dropping it closes the channel.
 pub(crate) struct EventReceiver<T>(Arc<Shared<T>>);
 
-/// Why something is not told.
+/// Why an event was not sent. The event is returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SendError<T> {
-    /// There is no room for it.
+    /// The channel is full.
     Full(T),
-    /// Nobody hears it.
+    /// The receiver is gone.
     Closed(T),
 }
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// There is room again, or nobody there any more.
+    /// Notified when there is room again, or when the channel is closed.
     changed: Notify,
 }
 
@@ -45,20 +45,20 @@ struct State<T> {
     is_heard: bool,
 }
 
-/// Something that can be told.
+/// An event with a size.
 pub(crate) trait Size {
     /// Its length in bytes.
     fn size(&self) -> usize;
 }
 
-/// Whether whoever tells something waits for room.
+/// Whether the sender waits for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     Yes,
     No,
 }
 
-/// A new way.
+/// Creates a channel.
 pub(crate) fn channel<T: Size>() -> (EventSender<T>, EventReceiver<T>) {
     let state = State { waiting: VecDeque::new(), size: 0, receiver: None, is_heard: true };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() });
@@ -68,7 +68,7 @@ pub(crate) fn channel<T: Size>() -> (EventSender<T>, EventReceiver<T>) {
 // === impl EventSender ===
 
 impl<T: Size> EventSender<T> {
-    /// Tells it if there is room.
+    /// Sends an event if there is room.
     pub(crate) fn try_send(&self, event: T) -> Result<(), SendError<T>> {
         self.put(event, Waits::No)
     }
@@ -79,7 +79,7 @@ impl<T: Size> EventSender<T> {
             return Err(SendError::Closed(event));
         }
         let size = state.size + cost(&event);
-        // Alone it always has room; so has what is waited for while there is any.
+        // An event always fits an empty channel, and an awaited one fits while there is any room.
         let has_room = match waits {
             Waits::Yes => state.size <= MOST,
             Waits::No => size <= MOST || state.waiting.is_empty(),
@@ -97,10 +97,10 @@ impl<T: Size> EventSender<T> {
         Ok(())
     }
 
-    /// Tells it when there is room; gives it back when nobody hears it.
+    /// Sends an event when there is room; returns it when the receiver is gone.
     pub(crate) async fn send(&self, mut event: T) -> Result<(), T> {
         loop {
-            // Before the look, so that nothing that changes after it is missed.
+            // Created before the check, so that no notification is missed.
             let changed = self.0.changed.notified();
             event = match self.put(event, Waits::Yes) {
                 Ok(()) => return Ok(()),
@@ -121,12 +121,12 @@ impl<T> Clone for EventSender<T> {
 // === impl EventReceiver ===
 
 impl<T: Size> EventReceiver<T> {
-    /// What is told next; whoever tells nothing more is waited for, too.
+    /// The next event. Never ends, also when all senders are gone.
     pub(crate) async fn next(&mut self) -> T {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same, if it was told already.
+    /// The next event, if there is one.
     pub(crate) fn try_next(&mut self) -> Option<T> {
         self.0.take(&mut self.0.state())
     }
@@ -150,7 +150,7 @@ impl<T> Drop for EventReceiver<T> {
         state.size = 0;
         let unheard = std::mem::take(&mut state.waiting);
         drop(state);
-        // Only now: what is in there may tell something itself when it is dropped.
+        // Outside of the lock: dropping an event may send another.
         drop(unheard);
         self.0.changed.notify_waiters();
     }
@@ -173,7 +173,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// What something takes of the room that there is.
+/// The room that an event takes.
 fn cost(event: &impl Size) -> usize {
     event.size().saturating_add(EACH)
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// As large as it says.
+    /// An event of this size.
     #[derive(Debug, PartialEq, Eq)]
     struct Sized(usize);
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_told_comes_out_in_order_and_wakes_whoever_waits() {
+    async fn events_arrive_in_order_and_wake_the_receiver() {
         let (sender, mut receiver) = channel();
         let hear = async { [receiver.next().await, receiver.next().await, receiver.next().await] };
         let send = async {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_there_is_no_room_for_waits_or_comes_back() {
+    async fn an_event_without_room_waits_or_is_returned() {
         let (sender, mut receiver) = channel();
         let half = MOST / 2 - EACH;
         sender.try_send(Sized(half)).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_small_things_have_room() {
+    async fn many_small_events_have_room() {
         let (sender, mut receiver) = channel();
         for _ in 0..4000 {
             sender.try_send(Sized(150)).unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_hears_comes_back_also_to_whoever_waits() {
+    async fn a_closed_channel_returns_events_also_to_a_waiting_sender() {
         let (sender, receiver) = channel();
         sender.send(Sized(2 * MOST)).await.unwrap();
         let mut sending = Box::pin(sender.send(Sized(1)));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_tells_nothing_more_is_waited_for() {
+    async fn a_receiver_waits_also_without_senders() {
         let (sender, mut receiver) = channel::<Sized>();
         drop(sender);
         assert!(receiver.next().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Answers that are sent while they come.
+//! Answers that are sent to the client while the server still sends them.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -8,65 +8,61 @@ use bytes::{Bytes, BytesMut};
 use capstan_hub::trace::{Ending, Span};
 use capstan_hub::{Delivery, Flowing, Hub, Screened, Shape};
 use capstan_model::{CallError, Kind};
-use capstan_wire::{Json, RequestId};
+use capstan_wire::RequestId;
 use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
-use crate::exchange::answer::{Payload, Text};
+use crate::exchange::answer::Payload;
 use crate::metrics::CallTimer;
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 
-/// A result that is sent while it comes, in the client's revision.
+/// A result that is sent while the server still sends it, in the client's era.
 pub struct StreamedAnswer {
-    /// What stands before the result; `None` when it is out.
+    /// The text before the result, until it is sent.
     head: Option<Bytes>,
     flowing: Box<Flowing>,
     kind: Kind,
-    words: Words,
+    era: Era,
     is_closed: bool,
     delivered: Option<InFlight>,
 }
 
-/// Whose request is being answered. Until that is over it counts as under way, and can be taken back.
+/// The request that a streamed answer belongs to. It counts as running and can be cancelled.
 pub(crate) struct InFlight {
     client: Arc<Client>,
     id: RequestId,
-    /// Ends when the request is taken back.
+    /// Ends when the request is cancelled.
     until: JoinHandle<()>,
 }
 
-/// What is sent in the place of a result.
+/// The outcome of a task.
 pub(crate) enum Done {
     Payload(Payload),
     Streamed(Box<StreamedAnswer>),
 }
 
-/// Whose words a result is told in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    Legacy,
-    Modern,
-}
-
-/// In which form a client takes an answer.
+/// The form of answer that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
-    /// A large one may come in parts.
+    /// A large answer may be streamed.
     Streamed,
 }
 
-/// Why an answer that was begun is not ended: its connection has to be cut.
+/// The error of an answer that broke off. Its connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("an answer broke while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
-/// Gives out an answer that is still coming, where its client can have it as it comes; waits for all
-/// of it where not. Whoever counts and watches the call is told its end.
+/// Streams an answer if its client accepts that; otherwise waits for the whole answer.
+///
+/// Metrics and the span of the call record its end.
 pub(crate) async fn begin(
     delivered: Result<Delivery, CallError>,
-    (kind, words): (Kind, Words),
+    kind: Kind,
+    era: Era,
     counted: CallTimer,
     span: Option<Box<dyn Span>>,
     hub: &Arc<Hub>,
@@ -79,18 +75,18 @@ pub(crate) async fn begin(
     };
     let result = match delivered {
         Ok(Delivery::Whole(screened)) => Ok(screened),
-        // What is to be left out is looked for in all of it.
+        // Members are removed from the whole answer only.
         Ok(Delivery::Flowing(mut flowing))
-            if words == Words::Modern || !flowing.shape().odd_structure =>
+            if era == Era::Modern || !flowing.shape().odd_structure =>
         {
-            // For as long as it comes, its server is not closed as one that nobody uses.
+            // The hub keeps the server open while the answer streams.
             let hub = Arc::clone(hub);
             flowing.watched(move |ending| {
                 told(ending);
                 drop(hub);
             });
             let (head, delivered) = (None, None);
-            return Ok(StreamedAnswer { head, flowing, kind, words, is_closed: false, delivered });
+            return Ok(StreamedAnswer { head, flowing, kind, era, is_closed: false, delivered });
         }
         Ok(delivery) => Box::pin(delivery.whole()).await,
         Err(error) => Err(error),
@@ -103,38 +99,10 @@ pub(crate) async fn begin(
     Err(result)
 }
 
-/// What modern clients expect of every result and this one does not have, as members.
-fn missing(shape: &Shape, kind: Kind) -> String {
-    let mut members = String::new();
-    if shape.result_type.is_none() {
-        members.push_str(r#""resultType":"complete""#);
-    }
-    if kind == Kind::Resource && !shape.has_ttl {
-        let comma = if members.is_empty() { "" } else { "," };
-        members.push_str(comma);
-        members.push_str(r#""ttlMs":0,"cacheScope":"private""#);
-    }
-    members
-}
-
-/// A result with what modern clients expect of every one; nothing that is there is touched.
-pub(crate) fn modern(result: &Json, shape: &Shape, kind: Kind) -> Payload {
-    let before = missing(shape, kind);
-    let bytes = result.bytes();
-    let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
-    let (Some(rest), false) = (rest, before.is_empty()) else {
-        return Payload::from(result.clone());
-    };
-    let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-    let comma = if is_empty { "" } else { "," };
-    let before = Bytes::from(format!("{{{before}{comma}"));
-    Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
-}
-
 // === impl StreamedAnswer ===
 
 impl StreamedAnswer {
-    /// Says what stands before the result, and whose it is.
+    /// Sets the text before the result, and the request that it answers.
     pub(crate) fn begins(&mut self, head: Bytes, delivered: Option<InFlight>) {
         (self.head, self.delivered) = (Some(head), delivered);
     }
@@ -167,7 +135,7 @@ impl StreamedAnswer {
         }))
     }
 
-    /// All of it in one piece; or the answer that is given instead.
+    /// Collects the whole answer; an error is the answer in its place.
     pub(crate) async fn whole(mut self) -> Result<Bytes, Result<Payload, Fault>> {
         let mut text = BytesMut::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
@@ -176,25 +144,19 @@ impl StreamedAnswer {
         Ok(text.freeze())
     }
 
-    /// What is answered in the place of a result that broke, where nothing of it is out.
+    /// The answer in place of a result that broke before any of it was sent.
     fn instead(&self, cut: &Cut) -> Result<Payload, Fault> {
         let result = cut.0.as_ref().filter(|_| self.kind == Kind::Tool).and_then(tool_error);
-        match (result, self.words) {
-            (Some(result), Words::Modern) => Ok(modern(&result, &Shape::default(), self.kind)),
-            (Some(result), Words::Legacy) => Ok(Payload::from(result)),
-            (None, _) => {
-                let why = cut.0.as_ref().map_or_else(|| cut.to_string(), ToString::to_string);
-                Err(Fault::new(INTERNAL, why))
-            }
+        if let Some(result) = result {
+            return Ok(self.era.result(&result, &Shape::default(), self.kind));
         }
+        let why = cut.0.as_ref().map_or_else(|| cut.to_string(), ToString::to_string);
+        Err(Fault::new(INTERNAL, why))
     }
 
-    /// What closes the result and the message. It is large, so that members stand before it.
+    /// The end of the result and of the message. A streamed result is never empty.
     fn tail(&self) -> Bytes {
-        let members = match self.words {
-            Words::Legacy => String::new(),
-            Words::Modern => missing(&self.flowing.shape(), self.kind),
-        };
+        let members = self.era.missing_members(&self.flowing.shape(), self.kind);
         let comma = if members.is_empty() { "" } else { "," };
         format!("{comma}{members}}}}}").into()
     }
@@ -222,47 +184,5 @@ impl Drop for InFlight {
 impl From<Payload> for Done {
     fn from(payload: Payload) -> Self {
         Self::Payload(payload)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
-        let Payload { before, body, after } =
-            modern(&Json::parse(text.to_owned()).unwrap(), shape, kind);
-        let Text::Bytes(body) = body else { panic!("a result is no page") };
-        String::from_utf8([before, body, after].concat()).unwrap()
-    }
-
-    #[test]
-    fn a_legacy_result_gets_what_modern_clients_expect_and_keeps_its_bytes() {
-        let none = Shape::default();
-        let cases = [
-            (
-                r#"{ "content":[1.00]}"#,
-                Kind::Tool,
-                r#"{"resultType":"complete", "content":[1.00]}"#,
-            ),
-            ("{}", Kind::Tool, r#"{"resultType":"complete"}"#),
-            ("{ }", Kind::Prompt, r#"{"resultType":"complete" }"#),
-            (
-                r#"{"contents":[]}"#,
-                Kind::Resource,
-                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
-            ),
-            ("[1]", Kind::Tool, "[1]"),
-        ];
-        for (before, kind, after) in cases {
-            assert_eq!(delivered(before, &none, kind), after);
-        }
-    }
-
-    #[test]
-    fn a_modern_result_is_left_as_it_is() {
-        let shape = Shape { result_type: Some("complete".to_owned()), ..Shape::default() };
-        let text = r#"{"resultType":"complete","content":[]}"#;
-        assert_eq!(delivered(text, &shape, Kind::Tool), text);
     }
 }

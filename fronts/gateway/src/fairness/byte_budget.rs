@@ -18,7 +18,7 @@ pub(crate) struct Budget {
     whole: Option<Arc<Budget>>,
 }
 
-/// What is kept for nobody who is known to need it.
+/// Memory that can be released when the budget is used up.
 pub(crate) trait Spare: Send + Sync {
     /// Lets go of what it has, if it is still spare.
     fn let_go(&self);

@@ -1,5 +1,7 @@
-//! Names that clients give themselves, by the place that they come from. Where nobody is asked who they
-//! are, a new name must not make a new client each time.
+//! Unauthenticated clients are told apart by name and IP address.
+//!
+//! The first eight names per address get their own limits; the rest share one, so that a client
+//! cannot evade limits with new names.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What is there for all, of which nobody gets more than a part.
+//! Per-client limits on shared resources.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -8,11 +8,10 @@ use capstan_model::Caller;
 
 use crate::fairness::client_names::{ClientNetwork, NameCount};
 
-/// What all together have is counted under this.
+/// The key of the total.
 const ALL: u64 = 0;
 
-/// So many places, of which each peer may have so many, and those of one address no more than half
-/// where that is more. This machine is no such address: by default nobody comes from elsewhere.
+/// A pool of slots with a limit per client, and half of the pool per remote address.
 #[derive(Debug)]
 pub(crate) struct FairShares {
     most: usize,
@@ -20,9 +19,7 @@ pub(crate) struct FairShares {
     taken: Mutex<HashMap<u64, usize>>,
 }
 
-/// Who shares: a caller with the name that its client gives itself. Where callers are not asked who
-/// they are, that name is all there is to tell clients apart, and the address that they come from
-/// keeps them from being many.
+/// The key that a client is counted by: caller, client name and, without authentication, address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer {
     name: u64,
@@ -35,7 +32,7 @@ enum Where {
     Elsewhere,
 }
 
-/// A place that somebody has, until it is dropped.
+/// A slot in use, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<FairShares>,
@@ -62,8 +59,7 @@ impl Peer {
         Self { name, place: Some((hash(place), at)) }
     }
 
-    /// Under which its open questions are counted. Clients of this machine count by name; of others
-    /// nobody knows how many there are behind one address.
+    /// The number that open questions are counted by: the name on this machine, else the address.
     pub(crate) fn number(self) -> u64 {
         match self.place {
             Some((place, Where::Elsewhere)) => place,
@@ -71,7 +67,7 @@ impl Peer {
         }
     }
 
-    /// What a place of its counts for.
+    /// The counters that a slot adds to.
     fn counts(self) -> impl Iterator<Item = u64> {
         [ALL, self.name].into_iter().chain(self.place.map(|(place, _)| place))
     }
@@ -86,7 +82,7 @@ pub(crate) fn name(caller: &Caller) -> &str {
 fn hash(what: impl Hash) -> u64 {
     let mut hash = DefaultHasher::new();
     what.hash(&mut hash);
-    // 0 stands for somebody who is alone, and for all.
+    // 0 is the key of the total.
     hash.finish().max(1)
 }
 

@@ -1,4 +1,6 @@
-//! Takes requests and hands each to its method.
+//! The gateway: shared state, and the dispatch of requests to methods.
+//!
+//! [`renew`] replaces the hub of a running gateway; [`shutdown`] drains it and ends its calls.
 
 pub(crate) mod renew;
 pub(crate) mod shutdown;
@@ -32,22 +34,22 @@ use crate::methods::subscriptions::resource_watch::ResourceWatches;
 use crate::methods::tasks::task_table::Tasks;
 use crate::metrics::server_health;
 use crate::metrics::{Metrics, Readings};
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, SHUTTING_DOWN};
 use crate::protocol::messages::cancelled;
 use crate::questions::operator::CallContext;
 use crate::questions::parked_calls::ParkedCalls;
 use crate::questions::sealed_state::{NoRandomness, Sealer};
 
-/// How often what has waited for too long is looked for.
+/// Interval of the task that removes expired state.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// No state that a client carries is good for longer.
+/// Longest lifetime of a state that a client carries.
 const MAX_STATE_AGE: Duration = Duration::from_hours(24);
 
 /// All servers behind one endpoint.
 pub struct Gateway {
-    /// What stands behind it now. Whoever asks for something asks once, and keeps what they got
-    /// until they are done.
+    /// The current hub. A request takes it once and keeps it until the request ends.
     hub: RwLock<Arc<Hub>>,
     pub(crate) sealer: Sealer,
     pub(crate) park: ParkedCalls,
@@ -57,21 +59,21 @@ pub struct Gateway {
     pub(crate) watching: ResourceWatches,
     pub(crate) changes: Arc<Changes>,
     pub(crate) metrics: Metrics,
-    /// Who watches calls, if anybody does.
+    /// Observes calls, if tracing is on.
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
-    /// Is told when no new requests are taken any more.
+    /// Becomes true when no new requests are accepted.
     pub(crate) stopped: watch::Receiver<bool>,
     pub(crate) stop: watch::Sender<bool>,
-    /// Wakes up the calls that are given up at the end.
+    /// Ends the calls that still run at the end of a shutdown.
     pub(crate) over: StopSignal,
-    /// Whether nobody is let in but from this machine.
+    /// Whether only clients on this machine can connect.
     pub(crate) own: AtomicBool,
     conversations: Conversations,
     pub(crate) names: ClientNames,
-    /// States that clients carry: the number of the next, and those that came back.
+    /// Number of the next state that a client carries, and the numbers that were used.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
-    /// The most that each server was asked to tell.
+    /// The log level that each server was set to.
     levels: Mutex<HashMap<ServerName, Level>>,
 }
 
@@ -86,7 +88,7 @@ impl Gateway {
         Self::watched(hub, None)
     }
 
-    /// The same, with somebody who watches its calls.
+    /// A gateway whose calls are traced.
     ///
     /// # Errors
     /// When the system has no randomness.
@@ -135,8 +137,8 @@ impl Gateway {
         Party::new(caller, None, view)
     }
 
-    /// What the quota of a party counts for, and what answers are remembered for; `client` is the
-    /// name of its client.
+    /// The session that holds a party's quota and its remembered answers; `client` is the name of its
+    /// client.
     pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
         if let Some(session) = &party.session {
             return Arc::clone(session);
@@ -161,7 +163,7 @@ impl Gateway {
         self.take(client, id, method, (params, Form::Whole))
     }
 
-    /// The same, for somebody who takes a large answer while it comes.
+    /// Takes a request of a client that accepts a streamed answer.
     pub fn request_streamed(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -182,7 +184,7 @@ impl Gateway {
         if *self.stopped.borrow() {
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
-        if client.revision.is_modern() {
+        if client.era == Era::Modern {
             self.heed_level(client, params.as_ref());
         }
         match method {
@@ -197,21 +199,19 @@ impl Gateway {
         }
     }
 
-    /// Takes something that a client tells.
+    /// Takes a notification of a client.
     pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
-        if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(cancelled)
-        {
+        if let Some(id) = cancelled(method, params) {
             client.cancel(&id);
         }
     }
 
-    /// Whether all is well enough to take requests.
+    /// Whether new requests are accepted.
     pub fn is_ready(&self) -> bool {
         !*self.stopped.borrow()
     }
 
-    /// What there is to count, as text for Prometheus.
+    /// The metrics of all servers, as text for Prometheus.
     pub fn metrics(&self) -> String {
         self.metrics_of(&|_| true)
     }
@@ -228,23 +228,23 @@ impl Gateway {
         self.metrics.text(&readings) + &server_health::text(&hub, shows)
     }
 
-    /// The same as numbers, all but the durations of calls, which a tracer sees for itself.
+    /// The metrics as numbers, without the durations of calls, which a tracer measures itself.
     pub fn readings(&self) -> Readings {
         self.metrics.read((&self.hub(), &|_| true), self.sessions(), self.park.len())
     }
 
-    /// What stands behind it now.
+    /// The current hub.
     pub fn hub(&self) -> Arc<Hub> {
         Arc::clone(&self.hub.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another hub in the place of the one before, and gives that one back.
+    /// Replaces the hub and returns the previous one.
     pub(crate) fn put(&self, hub: Arc<Hub>) -> Arc<Hub> {
         let mut place = self.hub.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut place, hub)
     }
 
-    /// Forgets what these servers were asked to tell: they are others now.
+    /// Forgets the log levels of servers that were replaced.
     pub(crate) fn forget_levels(&self, servers: &HashSet<ServerName>) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         levels.retain(|server, _| !servers.contains(server));
@@ -270,38 +270,36 @@ impl Gateway {
     ) -> Exchange {
         let (gateway, other) = (Arc::clone(self), Arc::clone(client));
         let plain = |result: Result<Json, Fault>| result.map(Payload::from);
-        let modern = client.revision.is_modern();
-        let legacy = !modern;
-        match method {
-            "ping" if legacy => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
-            "server/discover" => {
+        match (method, client.era) {
+            ("ping", Era::Legacy) => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
+            ("server/discover", _) => {
                 Exchange::silent(id, client, async move { plain(gateway.discover(other).await) })
             }
-            "completion/complete" => {
+            ("completion/complete", _) => {
                 Exchange::silent(
                     id,
                     client,
                     async move { plain(gateway.complete(other, params).await) },
                 )
             }
-            "logging/setLevel" if legacy => {
+            ("logging/setLevel", Era::Legacy) => {
                 Exchange::ready(id, plain(self.set_level(client, params.as_ref())))
             }
-            "resources/subscribe" if legacy => Exchange::silent(id, client, async move {
+            ("resources/subscribe", Era::Legacy) => Exchange::silent(id, client, async move {
                 plain(gateway.subscribe(other, params, Wanted::Yes).await)
             }),
-            "resources/unsubscribe" if legacy => Exchange::silent(id, client, async move {
+            ("resources/unsubscribe", Era::Legacy) => Exchange::silent(id, client, async move {
                 plain(gateway.subscribe(other, params, Wanted::No).await)
             }),
-            "subscriptions/listen" if modern => self.listen(client, id, params),
-            other => {
+            ("subscriptions/listen", Era::Modern) => self.listen(client, id, params),
+            (other, _) => {
                 let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
                 about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
             }
         }
     }
 
-    /// A modern client says with each request what it wants to hear of.
+    /// Applies the log level that a modern request carries.
     fn heed_level(self: &Arc<Self>, client: &Arc<Client>, params: Option<&Json>) {
         let meta = params.and_then(|params| object::get(params, "_meta"));
         let word = meta.and_then(|meta| object::get_string(&meta, META_LEVEL));
@@ -310,7 +308,7 @@ impl Gateway {
         }
     }
 
-    /// Whether a server was not yet asked to tell that much; then it counts as asked.
+    /// Records the log level of a server if it is more verbose than before; whether it is.
     pub(crate) fn is_more(&self, server: &ServerName, level: Level) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         match levels.get(server) {
@@ -322,7 +320,7 @@ impl Gateway {
         }
     }
 
-    /// The servers that are shown.
+    /// The servers in a view.
     pub(crate) fn shown(&self, view: &View) -> Vec<ServerName> {
         match view {
             View::All => self.hub().servers().cloned().collect(),
@@ -330,18 +328,18 @@ impl Gateway {
         }
     }
 
-    /// A number that no other state has.
+    /// The number of a new state.
     pub(crate) fn number_state(&self) -> u64 {
         self.states.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes that a state came back; whether it is the first time.
+    /// Marks a state as used; whether this is its first use.
     pub(crate) fn spend(&self, number: u64) -> bool {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.insert(number, self.now()).is_none()
     }
 
-    /// What a request has around it.
+    /// The context of a new call.
     pub(crate) fn call_context(&self) -> CallContext {
         let hub = self.hub();
         let (patience, servers) = (hub.limits().question_wait, hub.servers().len());

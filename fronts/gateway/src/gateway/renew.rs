@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use capstan_hub::Hub;
-use capstan_hub::ports::{Errand, Listing};
-use capstan_model::{Caller, ServerName};
+use capstan_hub::ports::Listing;
+use capstan_model::{Caller, ItemId, ServerName};
 
 use crate::client::View;
 use crate::gateway::Gateway;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 
-/// What somebody whom access rules bind has seen.
+/// A list that a caller bound by access rules has seen.
 struct Seen {
     view: View,
     caller: Arc<Caller>,
@@ -32,7 +32,7 @@ impl Gateway {
         self.forget_levels(&changed);
         self.lists.forget_awaited(&changed);
         self.tasks.orphan(&changed);
-        self.watch_again(hub, &changed);
+        self.watch_again((&before, hub), &changed);
         for (view, listing) in self.lists.known() {
             self.look(view, listing);
         }
@@ -45,7 +45,7 @@ impl Gateway {
         before
     }
 
-    /// What those have seen whom access rules bind, or will.
+    /// The lists that callers bound by access rules see, before and after.
     fn seen(&self, hub: &Hub) -> Vec<Seen> {
         let before = self.hub();
         let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
@@ -86,17 +86,23 @@ impl Gateway {
     }
 
     /// Asks servers that are others now to tell of what clients want to hear of.
-    fn watch_again(self: &Arc<Self>, hub: &Arc<Hub>, changed: &HashSet<ServerName>) {
+    fn watch_again(
+        self: &Arc<Self>,
+        (before, hub): (&Arc<Hub>, &Arc<Hub>),
+        changed: &HashSet<ServerName>,
+    ) {
         for ((server, uri), callers) in self.audience.wanted() {
-            // What the rules forbid to everybody by now does not go on.
-            let is_wanted = callers.iter().any(|caller| hub.shows_resource(caller, &server, &uri));
-            if !changed.contains(&server) || !hub.has(&server) || !is_wanted {
+            // A watch ends when the rules now forbid the resource to all subscribers.
+            let shown = |caller: &&Arc<Caller>| hub.shows_resource(caller, &server, &uri);
+            let Some(caller) = callers.iter().find(shown) else { continue };
+            if !changed.contains(&server) || !hub.has(&server) {
                 continue;
             }
-            let hub = Arc::clone(hub);
+            let (before, hub, caller) = (Arc::clone(before), Arc::clone(hub), Arc::clone(caller));
+            let id = ItemId { server, item: uri };
             tokio::spawn(async move {
-                if let Err(error) = hub.own_errand(&server, &Errand::Subscribe(uri)).await {
-                    tracing::debug!(%server, %error, "a subscription does not go on");
+                if let Err(error) = hub.resubscribe(&before, &caller, id).await {
+                    tracing::debug!(%error, "a subscription does not go on");
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! The end: no new requests, some time for those under way, and an answer for those that are left.
+//! Graceful shutdown: no new requests, time for running calls, and an answer for the rest.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct StopSignal {
 impl StopSignal {
     /// Waits until calls are given up.
     pub(crate) async fn wait(&self) {
-        // Whoever says so after this line is heard, whoever said so before it is seen.
+        // Created before the check, so that a signal between the two is not missed.
         let told = self.told.notified();
         if !self.is.load(Ordering::Acquire) {
             told.await;
@@ -40,19 +40,18 @@ impl StopSignal {
 }
 
 impl Gateway {
-    /// Takes no new requests; ends when the calls under way are done. Whoever waits for changes is
-    /// told that there will be none.
+    /// Refuses new requests, and waits until the running calls are done. Subscriptions end.
     pub async fn drain(&self) {
         self.stop.send_replace(true);
-        // Nobody can come back for these any more.
+        // Their clients cannot return any more.
         self.park.close();
         while self.in_flight() > 0 {
             sleep(STEP).await;
         }
     }
 
-    /// Ends the calls under way. Their clients are told that nobody knows what became of them, and
-    /// their servers that nobody waits any more.
+    /// Ends the running calls. Their clients are told that the outcome is unknown, and their servers
+    /// that the calls are cancelled.
     pub fn give_up(&self) {
         let calls = self.in_flight();
         if calls > 0 {
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_hears_it_whether_it_was_said_before_or_after() {
+    fn a_waiter_sees_the_signal_whether_it_came_before_or_after() {
         let over = StopSignal::default();
         let mut early = Box::pin(over.wait());
         assert!(early.as_mut().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Calls: a tool, a resource or a prompt, down the road and back in the client's revision.
+//! Calls of tools, resources and prompts: through the pipeline, and back in the client's era.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::client::identity::caller_in;
 use crate::client::{Client, View};
 use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
-use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer, Words, modern};
+use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::protocol::revision::Revision;
 use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
@@ -22,7 +23,7 @@ use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{BadState, State, digest};
 
-/// One call on its way.
+/// One call of a client.
 struct CallTask {
     gateway: Arc<Gateway>,
     client: Arc<Client>,
@@ -30,12 +31,12 @@ struct CallTask {
     /// The item as the client calls it.
     name: String,
     params: Json,
-    /// What the client says beside them.
+    /// The `_meta` of the params.
     meta: Option<Json>,
     part: Part,
     /// For modern clients, a digest of the call.
     call: Option<String>,
-    /// What a client of 2025-11-25 says that wants a task.
+    /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
     form: Form,
 }
@@ -60,12 +61,14 @@ pub(crate) fn call(
         let message = format!("`{}` must be a string", kind.name_key());
         return Exchange::fault(id, Fault::invalid(message));
     };
-    let modern = client.revision.is_modern();
     let place = match &client.view {
         View::All => "",
         View::One(server) => server.as_str(),
     };
-    let call = modern.then(|| digest(place, kind.method(), &params));
+    let call = match client.era {
+        Era::Legacy => None,
+        Era::Modern => Some(digest(place, kind.method(), &params)),
+    };
     let mut way = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
@@ -75,7 +78,7 @@ pub(crate) fn call(
         meta,
         part: Part::First,
         call,
-        // What may become a task is looked at as a whole.
+        // A result that may become a task is parsed as a whole.
         form: if task.is_some() { Form::Whole } else { form },
         task,
     };
@@ -104,7 +107,7 @@ pub(crate) fn call(
 // === impl CallTask ===
 
 impl CallTask {
-    /// Goes on with a call that waits.
+    /// Continues a parked call.
     fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
         let Some(mut parked) = self.gateway.park.take(number) else {
             return Exchange::fault(id, Fault::invalid(BadState.to_string()));
@@ -166,7 +169,7 @@ impl CallTask {
     ) -> impl Future<Output = Result<Done, Fault>> + Send {
         async move {
             let mut params = self.params_for_server();
-            // The road puts another name into large params; nobody needs both, nor a part of them.
+            // The pipeline copies the params; large ones are not kept twice.
             self.params = Json::empty_object();
             let span = self.span(&params);
             if let Some(context) = span.as_ref().and_then(|span| span.context()) {
@@ -203,10 +206,10 @@ impl CallTask {
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(operator);
         let delivered = hub.deliver(&self.client.session, call, person).await;
-        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, &hub).await
+        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
-    /// The same for an item whose name does not say whose it is.
+    /// Runs the call of a resource whose server must be found first.
     async fn search(
         &self,
         hub: &Arc<Hub>,
@@ -230,15 +233,10 @@ impl CallTask {
         let counted = self.gateway.metrics.begin();
         let person = Arc::<ClientOperator>::clone(operator);
         let delivered = attempt.deliver(&self.client.session, call, person).await;
-        streamed_answer::begin(delivered, (self.kind, self.words()), counted, span, hub).await
+        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
     }
 
-    /// Whose words the result is told in.
-    fn words(&self) -> Words {
-        if self.call.is_some() { Words::Modern } else { Words::Legacy }
-    }
-
-    /// Somebody may be watching.
+    /// The span of the call, if calls are traced.
     fn span(&self, params: &Json) -> Option<Box<dyn Span>> {
         let tracer = self.gateway.tracer.as_deref()?;
         Some(tracer.begin(Step {
@@ -252,7 +250,7 @@ impl CallTask {
         }))
     }
 
-    /// What the hub is to look for.
+    /// The target of the call.
     fn target(&self) -> Target {
         match &self.client.view {
             View::All => Target::spelled(self.kind, self.name.clone()),
@@ -264,7 +262,7 @@ impl CallTask {
 
     /// A legacy client says once what it wants to hear of; modern servers are told each time.
     fn params_for_server(&self) -> Json {
-        let (false, Some(level)) = (self.client.revision.is_modern(), self.client.level()) else {
+        let (Era::Legacy, Some(level)) = (self.client.era, self.client.level()) else {
             return self.params.clone();
         };
         let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
@@ -281,26 +279,20 @@ impl CallTask {
             operator.became(&task);
             return Ok(Payload::from(task));
         }
-        Ok(match &self.call {
-            None if shape.odd_structure => {
-                // A client before 2026-07-28 takes nothing but an object there; the text is left.
-                let plain = object::without_member(result, "structuredContent");
-                Payload::from(plain.unwrap_or_else(|_| result.clone()))
-            }
-            None => Payload::from(result.clone()),
-            Some(call) if shape.result_type.as_deref() == Some(INPUT_REQUIRED) => {
-                let theirs = object::get(result, "requestState");
-                let state = self.gateway.seal(
-                    &self.client.caller.subject,
-                    call,
-                    self.gateway.elsewhere(theirs, operator.approved().into()),
-                );
-                let signed = operator.signed_requests(screened.server(), result);
-                let result = object::with_member(&signed, "requestState", &state);
-                Payload::from(result.unwrap_or(signed))
-            }
-            Some(_) => modern(result, shape, self.kind),
-        })
+        if let Some(call) = &self.call
+            && shape.result_type.as_deref() == Some(INPUT_REQUIRED)
+        {
+            let theirs = object::get(result, "requestState");
+            let state = self.gateway.seal(
+                &self.client.caller.subject,
+                call,
+                self.gateway.elsewhere(theirs, operator.approved().into()),
+            );
+            let signed = operator.signed_requests(screened.server(), result);
+            let result = object::with_member(&signed, "requestState", &state);
+            return Ok(Payload::from(result.unwrap_or(signed)));
+        }
+        Ok(self.client.era.result(result, shape, self.kind))
     }
 
     fn fail(&self, error: &CallError, operator: &ClientOperator) -> Result<Payload, Fault> {
@@ -317,15 +309,12 @@ impl CallTask {
         if self.kind == Kind::Tool
             && let Some(result) = tool_error(error)
         {
-            return Ok(match &self.call {
-                Some(_) => modern(&result, &Shape::default(), self.kind),
-                None => Payload::from(result),
-            });
+            return Ok(self.client.era.result(&result, &Shape::default(), self.kind));
         }
-        Err(Fault::of_call(error, self.kind, &self.name, self.client.revision))
+        Err(Fault::of_call(error, self.kind, &self.name, self.client.era))
     }
 
-    /// What 2025-11-25 has an error for, 2026-07-28 has a question for: pages to visit first.
+    /// The questions that replace the URL-required error of 2025-11-25: pages to visit first.
     fn visits(&self, whole: &str, call: &str, operator: &ClientOperator) -> Option<Json> {
         let whole = Json::parse(whole.to_owned()).ok()?;
         let pages = object::items(&object::at_path(&whole, "data.elicitations")?).ok()?;
@@ -347,7 +336,7 @@ impl CallTask {
     }
 }
 
-/// Tells who watches a call which server it is for.
+/// Records the server of a call in its span.
 fn found(hub: &Hub, call: &Call, span: Option<&mut Box<dyn Span>>) {
     if let Some(span) = span
         && let Some(id) = hub.ids_of(&call.target).next()

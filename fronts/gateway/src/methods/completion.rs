@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ports::Errand;
-use capstan_hub::{Asks, Call};
-use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_hub::catalog::typed;
+use capstan_hub::{Asks, Call, SideOp};
+use capstan_model::{CallError, Caller, ItemId, Kind, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
@@ -13,6 +13,7 @@ use capstan_wire::{Json, compose, object};
 use crate::client::identity::caller_of;
 use crate::client::{Client, Level};
 use crate::gateway::Gateway;
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 impl Gateway {
@@ -36,27 +37,8 @@ impl Gateway {
         };
         let name = object::get_string(&reference, key);
         let name = name.ok_or_else(|| Fault::invalid(format!("`ref.{key}` must be a string")))?;
-        let found = match kind {
-            Kind::Prompt | Kind::Tool => self.find_prompt(&client, &name).await,
-            Kind::Resource => self.locate(&client, &name).await,
-        };
-        let Some((server, own)) = found else {
-            // Who tries what is not there leaves a trace too.
-            let caller = caller_of(&client.caller, &params);
-            let call = Call::new(caller, Target::spelled(kind, name.as_str()), None);
-            let hub = self.hub();
-            let unknown = CallError::Unknown { kind, name: name.clone(), nearest: Vec::new() };
-            let search = hub.begin_search(&call).by_method("completion/complete");
-            drop(search.end(Err(unknown.clone())).await);
-            return Err(Fault::of_call(&unknown, kind, &name, client.revision));
-        };
-        let own_json = compose::string(&own);
-        let params = object::with_member(&reference, key, &own_json)
-            .and_then(|reference| object::with_member(&params, "ref", &reference))
-            .map_err(|_| Fault::invalid("the params are not an object"))?;
         let caller = caller_of(&client.caller, &params);
-        let errand = Errand::Complete(params);
-        let result = self.run_complete(&client, caller, (kind, server, own), &errand).await;
+        let result = self.run_complete(&client, caller, (kind, &name), params).await;
         let result = match result {
             // A server that cannot say offers nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
@@ -64,41 +46,39 @@ impl Gateway {
                 compose::object(&[("completion", &none)])
             }
             Ok(result) => result,
-            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.revision)),
+            Err(error) => return Err(Fault::of_call(&error, kind, &name, client.era)),
         };
-        if !client.revision.is_modern() || object::get(&result, "resultType").is_some() {
+        if client.era == Era::Legacy || object::get(&result, "resultType").is_some() {
             return Ok(result);
         }
         let complete = compose::string("complete");
         Ok(object::with_member(&result, "resultType", &complete).unwrap_or(result))
     }
 
-    /// Asks a server what a value could become, by the rules for the item that it is a value of.
+    /// Asks a server what a value could become, by the rules for the item that it is a value of. It
+    /// is recorded from the first look for the item.
     async fn run_complete(
-        &self,
+        self: &Arc<Self>,
         client: &Client,
         caller: Arc<Caller>,
-        (kind, server, item): (Kind, ServerName, String),
-        errand: &Errand,
+        (kind, name): (Kind, &str),
+        params: Json,
     ) -> Result<Json, CallError> {
-        let id = ItemId { server, item };
-        let typed = match errand {
-            Errand::Complete(params) => typed(params),
-            Errand::Subscribe(_)
-            | Errand::Unsubscribe(_)
-            | Errand::Level(_)
-            | Errand::Task(..)
-            | Errand::Follow(_) => Json::empty_object(),
+        let op = SideOp::Complete(params.clone());
+        let (hub, typed) = (self.hub(), typed(&params));
+        let sought = Call::new(Arc::clone(&caller), Target::spelled(kind, name), Some(&typed));
+        let attempt = hub.begin_search(&sought).by_method(op.method());
+        let found = match kind {
+            Kind::Prompt | Kind::Tool => self.find_prompt(client, name).await,
+            Kind::Resource => self.locate(client, name).await,
         };
-        let call = Call::new(caller, Target::exact(kind, id.clone()), Some(&typed));
-        let hub = self.hub();
-        let mut attempt = hub.begin_search(&call).by_method("completion/complete");
-        let result = match attempt.admit(&client.session, call, &id, Asks::Nobody).await {
-            Ok(admitted) => hub.errand(&admitted, errand).await,
-            Err(error) => Err(error),
+        let Some((server, item)) = found else {
+            let unknown = CallError::Unknown { kind, name: name.to_owned(), nearest: Vec::new() };
+            return Err(attempt.refuse(unknown));
         };
-        attempt.end_quietly(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-        result
+        let target = Target::exact(kind, ItemId { server, item });
+        let call = Call::new(caller, target, Some(&typed));
+        attempt.side(&client.session, call, op, Asks::Nobody).await
     }
 
     /// `logging/setLevel`: what the client hears, and the most that any server has to tell.
@@ -115,7 +95,7 @@ impl Gateway {
         Ok(Json::empty_object())
     }
 
-    /// Has the servers that a client may use say at least this much. Nobody waits for it.
+    /// Sets the log level of the servers that a client may use, in the background.
     pub(crate) fn want_level(self: &Arc<Self>, client: &Client, level: Level) {
         for server in self.shown(&client.view) {
             if !self.shows(&server, &client.caller) || !self.is_more(&server, level) {
@@ -123,8 +103,7 @@ impl Gateway {
             }
             let gateway = Arc::clone(self);
             tokio::spawn(async move {
-                let errand = Errand::Level(level.as_str().to_owned());
-                let done = gateway.hub().own_errand(&server, &errand).await;
+                let done = gateway.hub().set_level(&server, level.as_str()).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a log level was not taken");
                 }
@@ -148,9 +127,8 @@ impl Gateway {
                 let caller = caller_of(&client.caller, &params);
                 let by = ("resources/subscribe", Asks::Elsewhere);
                 let watched = self.watch_for(&client, caller, &uri, by).await;
-                let (server, own, watched) = watched.map_err(|error| {
-                    Fault::of_call(&error, Kind::Resource, &uri, client.revision)
-                })?;
+                let (server, own, watched) = watched
+                    .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
                 let is_noted = client.subscribe(server, own, uri);
                 drop(watched);
                 if !is_noted {
@@ -159,7 +137,7 @@ impl Gateway {
             }
             Wanted::No => {
                 let found = self.locate(&client, &uri).await;
-                let unknown = || Fault::no_such(Kind::Resource, &uri, client.revision);
+                let unknown = || Fault::no_such(Kind::Resource, &uri, client.era);
                 let (server, own) = found.ok_or_else(unknown)?;
                 if client.unsubscribe(&server, &own) {
                     self.stop_watching(&server, &own);
@@ -177,19 +155,6 @@ pub(crate) fn refuse_ambiguous(
 ) -> Result<(), Fault> {
     refuse_duplicates(json, protected)
         .map_err(|problem| Fault::invalid(format!("the params are ambiguous: {problem}")))
-}
-
-/// The arguments of a prompt or a template as far as they are typed.
-fn typed(params: &Json) -> Json {
-    let known = object::at_path(params, "context.arguments").unwrap_or_else(Json::empty_object);
-    let argument = object::get(params, "argument");
-    let typed = argument.and_then(|typed| {
-        Some((object::get_string(&typed, "name")?, object::get(&typed, "value")?))
-    });
-    match typed {
-        Some((name, value)) => object::with_member(&known, &name, &value).unwrap_or(known),
-        None => known,
-    }
 }
 
 /// Whether a client wants to hear of something.

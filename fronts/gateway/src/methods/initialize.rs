@@ -1,4 +1,4 @@
-//! Who we are: the answer to `initialize` and to `server/discover`.
+//! `initialize` and `server/discover`: the description of the gateway and of the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,12 @@ use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::protocol::capabilities;
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
+use crate::protocol::messages::INVALID_REQUEST;
 use crate::protocol::revision::Revision;
 
-/// How long who we are may depend on a server that has not said who it is.
+/// Longest wait for the description of a server that has not started yet.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
 
 impl Gateway {
@@ -39,8 +41,8 @@ impl Gateway {
             let fault = Fault::invalid("`protocolVersion` must be a string");
             return (Answer::fault(Some(id), &fault), None);
         };
-        // What we do not know gets the newest that we do; the client decides whether to go on.
-        let known = Revision::parse(&version).filter(|revision| !revision.is_modern());
+        // An unknown version gets the newest legacy one; the client decides whether to continue.
+        let known = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
         let revision = known.unwrap_or(Revision::LATEST_LEGACY);
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (party, session) = self.known(party, info.as_ref());
@@ -53,7 +55,7 @@ impl Gateway {
             ("serverInfo", &server),
         ];
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
-        // Only now: whoever is gone by then was never here.
+        // Last, so that a client that disconnects before never counts.
         self.greet(&client);
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
@@ -78,10 +80,12 @@ impl Gateway {
         Party { counted, ..party }
     }
 
-    /// Whether params are those of a modern request.
-    pub fn is_modern(params: Option<&Json>) -> bool {
-        let meta = params.and_then(|params| object::get(params, "_meta"));
-        meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
+    /// The answer to a legacy request before `initialize`.
+    pub(crate) fn before_initialize(id: &RequestId, method: &str) -> Answer {
+        match method {
+            "ping" => Answer::result(id, &Json::empty_object()),
+            _ => Answer::error(Some(id), INVALID_REQUEST, "send `initialize` first"),
+        }
     }
 
     /// A modern client, for the length of one request.
@@ -116,7 +120,7 @@ impl Gateway {
         Ok(compose::object(&members))
     }
 
-    /// What is said of the servers that are shown, as far as they are known.
+    /// Capabilities and instructions of the visible servers, as far as they are known.
     async fn greeting(&self, client: &Client) -> Greeting {
         let revision = client.revision;
         match &client.view {
@@ -169,7 +173,7 @@ struct Greeting {
     instructions: Option<Json>,
 }
 
-/// Our own name and version.
+/// Name and version of the gateway.
 pub(crate) fn server_info() -> Json {
     let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
     compose::object(&[("name", &name), ("version", &version)])
@@ -198,7 +202,7 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
     let capabilities = capabilities
         .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
-    let revision = Revision::parse(&version).filter(|revision| revision.is_modern());
+    let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Modern);
     let Some(revision) = revision else {
         let data = compose::object(&[
             ("supported", &versions()),

@@ -1,4 +1,4 @@
-//! What there is to count: as numbers, and as text for Prometheus.
+//! Metrics, as numbers and as text for Prometheus.
 
 pub(crate) mod server_health;
 
@@ -38,7 +38,7 @@ const CODES: [ErrorCode; 9] = [
     ErrorCode::OutcomeUnknown,
 ];
 
-/// What there is to count, at one moment.
+/// The metrics at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readings {
     /// Calls that are over, by outcome.
@@ -57,7 +57,7 @@ pub struct Readings {
     pub audit_lost: u64,
 }
 
-/// Counters of calls. All in one step each, so that nobody waits for anybody.
+/// Lock-free counters of calls.
 #[derive(Default)]
 pub(crate) struct Metrics {
     in_flight: std::sync::Arc<AtomicUsize>,

@@ -1,5 +1,4 @@
-//! What can be done: what the servers can do together, towards a client, and what a client can do,
-//! towards servers.
+//! Translates capabilities: of servers for clients, and of clients for servers.
 
 use std::sync::Arc;
 
@@ -8,15 +7,15 @@ use capstan_wire::protocol::MODERN;
 use capstan_wire::{Json, compose, object};
 
 use crate::methods::tasks::task_table::TASKS;
+use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
-/// What is done here for servers that can: their changes are told, their answers handed on.
+/// Capabilities that the gateway provides itself.
 const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
 
-/// What a client says it can do, without what its revision has no words for: a server must not
-/// answer it with anything that it cannot take.
-pub(crate) fn of_client(revision: Revision, capabilities: Json) -> Json {
-    if revision.is_modern() {
+/// A client's capabilities without those that its era does not have, so that no server uses them.
+pub(crate) fn of_client(era: Era, capabilities: Json) -> Json {
+    if era == Era::Modern {
         return capabilities;
     }
     let capabilities = object::without_member(&capabilities, "tasks").unwrap_or(capabilities);
@@ -26,7 +25,7 @@ pub(crate) fn of_client(revision: Revision, capabilities: Json) -> Json {
     rest.unwrap_or_else(|_| Json::empty_object())
 }
 
-/// What one server can do. As long as nobody knows that, it may be anything.
+/// The capabilities of one server; all of them while the server is unknown.
 pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json {
     let all = of_servers(revision, server.into_iter());
     let Some(said) = server.and_then(|about| about.capabilities.as_ref()) else { return all };
@@ -38,7 +37,7 @@ pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json
         .fold(all, |all, key| object::without_member(&all, key).unwrap_or(all))
 }
 
-/// What the servers can do, together, as far as a client of this revision can make use of it.
+/// The merged capabilities of several servers, as far as a client of this revision can use them.
 pub(crate) fn of_servers<'a>(
     revision: Revision,
     servers: impl Iterator<Item = &'a Arc<About>>,
@@ -69,9 +68,9 @@ pub(crate) fn of_servers<'a>(
     compose::object(&members)
 }
 
-/// What is left of a capability of a server on the way to a client of this revision.
+/// The part of a server's capability that a client of this revision can use.
 fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<Json> {
-    let both_modern = revision.is_modern() && about.protocol == MODERN;
+    let both_modern = revision.era() == Era::Modern && about.protocol == MODERN;
     match key {
         "tasks" => {
             let both_know = revision == Revision::V2025_11_25
@@ -95,7 +94,7 @@ fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<
     }
 }
 
-/// What two servers say of the same, together; where they differ the first one's word counts.
+/// Merges two values of one capability; the first wins where they differ.
 fn both(first: &Json, second: &Json) -> Json {
     let Ok(members) = object::members(second) else { return first.clone() };
     members.into_iter().fold(first.clone(), |all, (key, value)| match object::get(&all, &key) {
@@ -177,9 +176,9 @@ mod tests {
     fn a_client_is_spoken_for_only_in_what_its_revision_can_take() {
         let capabilities = format!(r#"{{"roots":{{}},"tasks":{{}},"extensions":{EXTENSION}}}"#);
         let capabilities = Json::parse(capabilities).unwrap();
-        let of = |revision| of_client(revision, capabilities.clone()).to_string();
-        assert_eq!(of(Revision::V2026_07_28), capabilities.to_string());
+        let of = |era| of_client(era, capabilities.clone()).to_string();
+        assert_eq!(of(Era::Modern), capabilities.to_string());
         let rest = r#"{"roots":{},"extensions":{"a/b":{"x":1}}}"#;
-        assert_eq!(of(Revision::V2025_11_25), rest);
+        assert_eq!(of(Era::Legacy), rest);
     }
 }

@@ -1,13 +1,13 @@
-//! How a request fails, as its client is told.
+//! JSON-RPC errors of failed requests.
 
 use capstan_hub::ports::Unanswered;
 use capstan_model::{CallError, ErrorCode, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use capstan_wire::{Json, compose, object};
 
-use crate::protocol::revision::Revision;
+use crate::protocol::era::Era;
 
-/// JSON-RPC: something went wrong in here.
+/// JSON-RPC: internal error.
 pub(crate) const INTERNAL: i64 = -32603;
 
 /// The answer to a new request while the gateway stops.
@@ -52,7 +52,7 @@ impl Fault {
     }
 
     /// There is no such item, or the caller may not know of it.
-    pub(crate) fn no_such(kind: Kind, name: &str, revision: Revision) -> Self {
+    pub(crate) fn no_such(kind: Kind, name: &str, era: Era) -> Self {
         let class = compose::string(ErrorCode::NotFound.as_str());
         match kind {
             Kind::Tool | Kind::Prompt => {
@@ -60,7 +60,10 @@ impl Fault {
                 Self::invalid(message).with_data(compose::object(&[("code", &class)]))
             }
             Kind::Resource => {
-                let code = if revision.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+                let code = match era {
+                    Era::Legacy => RESOURCE_NOT_FOUND,
+                    Era::Modern => INVALID_PARAMS,
+                };
                 let uri = compose::string(name);
                 let data = compose::object(&[("uri", &uri), ("code", &class)]);
                 Self::new(code, "Resource not found").with_data(data)
@@ -86,15 +89,15 @@ impl Fault {
     /// How a failed call is told, unless it is a tool's, which is told by [`tool_error`].
     ///
     /// `name` is the item as the client calls it.
-    pub(crate) fn of_call(error: &CallError, kind: Kind, name: &str, revision: Revision) -> Self {
+    pub(crate) fn of_call(error: &CallError, kind: Kind, name: &str, era: Era) -> Self {
         match error {
             // Who may not use it must not learn that it is there.
             CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. } => {
-                Self::no_such(kind, name, revision)
+                Self::no_such(kind, name, era)
             }
             CallError::InvalidArguments { problem, .. } => Self::invalid(problem.clone()),
             CallError::Server { code, message, whole, .. } => {
-                Self::of_server(*code, message, whole.as_deref()).for_revision(kind, name, revision)
+                Self::of_server(*code, message, whole.as_deref()).for_era(kind, name, era)
             }
             CallError::Refused { .. }
             | CallError::NotApproved { .. }
@@ -117,12 +120,12 @@ impl Fault {
         Self { code, message: message.to_owned(), data: None, whole }
     }
 
-    /// The revisions differ in how they say that there is no such resource.
-    fn for_revision(self, kind: Kind, name: &str, revision: Revision) -> Self {
-        match (kind, self.code, revision.is_modern()) {
-            (Kind::Resource, RESOURCE_NOT_FOUND, true) => Self::no_such(kind, name, revision),
-            (Kind::Resource, INVALID_PARAMS, false) if self.names_a_resource() => {
-                Self::no_such(kind, name, revision)
+    /// The eras differ in how they say that there is no such resource.
+    fn for_era(self, kind: Kind, name: &str, era: Era) -> Self {
+        match (kind, self.code, era) {
+            (Kind::Resource, RESOURCE_NOT_FOUND, Era::Modern) => Self::no_such(kind, name, era),
+            (Kind::Resource, INVALID_PARAMS, Era::Legacy) if self.names_a_resource() => {
+                Self::no_such(kind, name, era)
             }
             _ => self,
         }
@@ -166,7 +169,7 @@ pub(crate) fn tool_error(error: &CallError) -> Option<Json> {
     Some(compose::object(&[("content", &content), ("isError", &truth), ("_meta", &meta)]))
 }
 
-/// What a program can make of a failure.
+/// Machine-readable details of a failure.
 pub(crate) fn details(error: &CallError) -> Json {
     let code = Json::from_value(&error.code()).unwrap_or_else(|_| Json::empty_object());
     let retryable = Json::from_value(&error.retryable()).unwrap_or_else(|_| Json::empty_object());

@@ -1,5 +1,4 @@
-//! What a client sends, taken apart: one message, or several at once, which 2025-03-26 has and no other
-//! revision.
+//! Parses the messages of clients: single ones, and the batches of 2025-03-26.
 
 use bytes::Bytes;
 use capstan_wire::protocol::INVALID_PARAMS;
@@ -19,12 +18,12 @@ pub(crate) const PARSE_ERROR: i64 = -32700;
 /// JSON-RPC: JSON, and no message.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 
-/// Whether this is a list and not a message.
+/// Whether the text is a batch and not a message.
 pub(crate) fn is_batch(text: &[u8]) -> bool {
     text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// The one message, or the messages of a batch, each with the answer when it is none.
+/// The messages of a text. A malformed message is an error with its answer.
 pub(crate) fn messages(
     text: &Bytes,
     revision: Option<Revision>,
@@ -47,7 +46,7 @@ pub(crate) fn messages(
     Ok(items.iter().map(|item| one(item.bytes())).collect())
 }
 
-/// One message, or the answer when it is none.
+/// Parses one message; an error is the answer to a malformed one.
 pub(crate) fn one(text: &Bytes) -> Result<Message, Answer> {
     check_depth(text)?;
     let message = Message::parse(text).map_err(|error| bad(text, &error))?;
@@ -98,7 +97,7 @@ fn depth(text: &[u8]) -> usize {
     most
 }
 
-/// The text behind the string that begins here.
+/// The text after the string that begins here.
 fn behind_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         let escaped = usize::from(text.get(at) == Some(&b'\\'));
@@ -116,12 +115,13 @@ pub(crate) fn id(value: &Json) -> Option<RequestId> {
     number.or_else(|_| value.read().map(RequestId::Text)).ok()
 }
 
-/// The id of the request that is cancelled.
-pub(crate) fn cancelled(params: &Json) -> Option<RequestId> {
+/// The id of the request that a notification cancels, if it does.
+pub(crate) fn cancelled(method: &str, params: Option<&Json>) -> Option<RequestId> {
+    let params = params.filter(|_| method == "notifications/cancelled")?;
     id(&object::get(params, "requestId")?)
 }
 
-/// Tells what is not JSON from what is no message.
+/// The answer to text that is not JSON, or not a message.
 fn bad(text: &Bytes, error: &EnvelopeError) -> Answer {
     match Json::parse(text.clone()) {
         Ok(json) => {

@@ -2,6 +2,8 @@
 
 use capstan_wire::protocol::MODERN;
 
+use crate::protocol::era::Era;
+
 /// A revision; newer ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
@@ -48,11 +50,13 @@ impl Revision {
         }
     }
 
-    /// Whether every request stands for itself, without a handshake.
-    pub fn is_modern(self) -> bool {
+    /// The era it belongs to.
+    pub(crate) fn era(self) -> Era {
         match self {
-            Self::V2026_07_28 => true,
-            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => false,
+            Self::V2026_07_28 => Era::Modern,
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => {
+                Era::Legacy
+            }
         }
     }
 

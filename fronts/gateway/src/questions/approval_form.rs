@@ -3,7 +3,7 @@
 use capstan_hub::approvals::{Extent, Layout, Span, Width};
 use capstan_hub::ports::Question;
 use capstan_model::Effect;
-use capstan_model::text::is_invisible;
+use capstan_safety::clean::quotable;
 use capstan_wire::{Json, compose, object};
 
 /// Only this call; what is meant when nothing is said.
@@ -67,26 +67,16 @@ fn message(question: &Question) -> String {
         "Capstan asks: may the {} `{}` of the server `{}` run? It is a {effect}. Rule: {}. \
          Arguments: {}, SHA-256 {}.{all}\n│ {}",
         kind.as_str(),
-        name(&id.item),
+        quotable(&id.item),
         id.server,
-        name(rule),
+        quotable(rule),
         arguments.summary(),
         arguments.sha256,
         arguments.text,
     )
 }
 
-/// A name that somebody else chose, with nothing in it that could end the quotes around it.
-fn name(text: &str) -> String {
-    let escaped = |c: char| c.is_control() || is_invisible(c) || c == '`';
-    let mut name = String::with_capacity(text.len());
-    for c in text.chars() {
-        if escaped(c) { name.extend(c.escape_unicode()) } else { name.push(c) }
-    }
-    name
-}
-
-/// What a client answered: how far its yes reaches, or `None` for a no.
+/// The extent of the approval in a client's answer; `None` for a refusal.
 ///
 /// A word that was not offered widens nothing.
 pub(crate) fn answer(answer: &Json, question: &Question) -> Option<Extent> {

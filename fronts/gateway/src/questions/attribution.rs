@@ -1,5 +1,4 @@
-//! How a question is put: signed with the name of the server that asks, so that none may pose as another,
-//! and in the words of the client's revision.
+//! Labels a question with the server that asks, so that no server can pose as another.
 
 use capstan_hub::ports::Asking;
 use capstan_model::ServerName;

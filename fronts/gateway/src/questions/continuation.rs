@@ -1,5 +1,5 @@
-//! How a call of a modern client goes on that has something to ask: the client is sent away with a
-//! state, and comes back with it.
+//! The continuation of a modern client's call after a question: the client receives a state, and
+//! returns with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) const INPUT_REQUIRED: &str = "input_required";
 /// How much longer than its questions a call waits, so that late answers are told apart.
 const PARK_GRACE: Duration = Duration::from_secs(30);
 
-/// How a call of a modern client goes on when there is something to ask.
+/// Parks a call and answers its client with the questions.
 pub(crate) struct Continuation {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) subject: String,
@@ -77,7 +77,7 @@ impl Gateway {
     }
 }
 
-/// The answer that asks.
+/// The result that asks the client.
 pub(crate) fn input_required(requests: &Json, state: &Json) -> Json {
     compose::object(&[
         ("resultType", &compose::string(INPUT_REQUIRED)),

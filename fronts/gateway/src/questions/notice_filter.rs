@@ -1,15 +1,16 @@
-//! What a client wants to hear while it waits for an answer.
+//! Which notices a client receives while its call runs.
 
 use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, object};
 
 use crate::client::{Client, Level};
+use crate::protocol::era::Era;
 
-/// What the client wants to hear. With each part of a call it says so anew.
+/// The notices that a client asked for, in each part of a call anew.
 pub(crate) struct NoticeFilter {
-    /// By which the client knows the progress of this call.
+    /// The token of progress notifications.
     pub(crate) token: Option<Json>,
-    /// What it wants to hear of, of what the server logs.
+    /// The log messages that it receives.
     level: LogFilter,
 }
 
@@ -23,25 +24,25 @@ enum LogFilter {
 // === impl NoticeFilter ===
 
 impl NoticeFilter {
-    /// That of a client that is away.
+    /// The filter of a client that is not connected.
     pub(crate) const NOTHING: Self = Self { token: None, level: LogFilter::Nothing };
 
-    /// What the `_meta` of a request says.
+    /// The filter that a request's `_meta` asks for.
     pub(crate) fn of(client: &Client, meta: Option<&Json>) -> Self {
         let [token, level] = match meta {
             Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
             None => [None, None],
         };
         let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
-        let level = match (client.revision.is_modern(), level) {
-            (true, Some(level)) => LogFilter::From(level),
-            (true, None) => LogFilter::Nothing,
-            (false, _) => client.level().map_or(LogFilter::All, LogFilter::From),
+        let level = match (client.era, level) {
+            (Era::Modern, Some(level)) => LogFilter::From(level),
+            (Era::Modern, None) => LogFilter::Nothing,
+            (Era::Legacy, _) => client.level().map_or(LogFilter::All, LogFilter::From),
         };
         Self { token, level }
     }
 
-    /// Whether it wants to hear of log messages of this level.
+    /// Whether log messages of this level pass.
     pub(crate) fn of_level(&self, level: &str) -> bool {
         match self.level {
             LogFilter::Nothing => false,

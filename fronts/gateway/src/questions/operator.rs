@@ -1,4 +1,4 @@
-//! A client as the road sees it: it is told how its call goes, and asked what its server asks.
+//! A client as the pipeline sees it: it receives notices of its call and questions of its server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,6 +21,7 @@ use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
+use crate::protocol::era::Era;
 use crate::protocol::fault::INTERNAL;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
@@ -46,11 +47,11 @@ pub(crate) struct ClientOperator {
     has_left_out: AtomicBool,
 }
 
-/// What a call has around it.
+/// The context of a call.
 pub(crate) struct CallContext {
     /// How long the client has to say yes or no to the call.
     pub(crate) patience: Duration,
-    /// Whether nobody is let in but from this machine.
+    /// Whether only clients on this machine can connect.
     pub(crate) own: bool,
     /// How many servers there are.
     pub(crate) servers: usize,
@@ -82,8 +83,7 @@ pub(crate) struct OpenQuestion {
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
 }
 
-/// A question that a client with a handshake has been asked. Dropped while it is open, the client
-/// is told that nobody waits for its answer any more.
+/// A question that a legacy client has been asked. Dropping it while it is open cancels it.
 struct SentQuestion<'a> {
     operator: &'a ClientOperator,
     id: u64,
@@ -123,7 +123,7 @@ impl ClientOperator {
         }
     }
 
-    /// The same, taking its answer in this form.
+    /// Sets the form of answer that the client accepts.
     pub(crate) fn taking(self, form: Form) -> Self {
         Self { whole: AtomicBool::new(form == Form::Whole), ..self }
     }
@@ -186,7 +186,7 @@ impl ClientOperator {
     /// Asks the client, in the way of its revision.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         self.whole.store(true, Ordering::Relaxed);
-        if self.client.revision.is_modern() {
+        if self.client.era == Era::Modern {
             let (answer, answered) = oneshot::channel();
             let params = without_id(params);
             if self
@@ -327,7 +327,7 @@ impl Operator for ClientOperator {
     fn wishes(&self) -> Wishes {
         let progress = self.filter().token.is_some();
         let flow = !self.whole.load(Ordering::Relaxed);
-        Wishes { progress, input_required: self.client.revision.is_modern(), flow }
+        Wishes { progress, input_required: self.client.era == Era::Modern, flow }
     }
 
     fn party(&self) -> u64 {
@@ -335,7 +335,7 @@ impl Operator for ClientOperator {
     }
 
     fn person(&self) -> u64 {
-        // Who comes from this machine is whoever works at it, unless it is a door for others.
+        // A client on this machine is its user, unless other machines can connect as well.
         match self.client.caller.from {
             Some(from) if self.context.own && ClientNetwork::of(from).is_here() => OWN,
             Some(_) | None => self.client.number,

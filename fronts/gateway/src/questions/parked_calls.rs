@@ -1,4 +1,4 @@
-//! Calls of modern clients whose servers wait for an answer.
+//! Calls of modern clients that wait for the client to return with an answer.
 //!
 //! A modern client can be asked something only as the answer to its request, and comes back with
 //! a new one. In between its call waits here.
@@ -39,7 +39,7 @@ pub(crate) struct ParkedCall {
     pub(crate) task: Task,
     /// The client as the road sees it.
     pub(crate) operator: Arc<ClientOperator>,
-    /// What was asked, by the key it was asked under.
+    /// Open questions, by their keys.
     pub(crate) questions: Vec<(String, OpenQuestion)>,
     /// When it is given up.
     pub(crate) expires: Duration,
@@ -109,7 +109,7 @@ impl ParkedCall {
         let open = std::mem::take(&mut self.questions);
         for (key, question) in open {
             match answers.iter().find(|(name, _)| *name == key) {
-                // Whoever asked may have given up meanwhile.
+                // The call may have ended meanwhile.
                 Some((_, answer)) => drop(question.answer.send(Ok(answer.clone()))),
                 None => self.questions.push((key, question)),
             }
@@ -137,7 +137,7 @@ impl ParkedCall {
         });
     }
 
-    /// What is still to be answered, as the protocol asks it.
+    /// The open questions, as `inputRequests`.
     pub(crate) fn requests(&self) -> Json {
         let requests: Vec<(&str, Json)> = self
             .questions

@@ -1,4 +1,4 @@
-//! What a client carries for us between two parts of a call, so that it cannot be made up.
+//! Signed state that a client carries between two parts of a call.
 //!
 //! The state is readable and signed. It is bound to the caller and to the call, and it expires.
 
@@ -21,7 +21,7 @@ pub(crate) struct Sealer {
     key: [u8; 32],
 }
 
-/// What a state is good for.
+/// The content of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SealedState {
     /// Whose call it is.

@@ -1,4 +1,4 @@
-//! The HTTP face, as a client sees it: a real socket, a hub of fakes behind it.
+//! The HTTP transport, as a client sees it: a real socket, a hub of fakes behind it.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
@@ -7,6 +7,7 @@ mod resume;
 mod world;
 
 mod guards;
+mod routes;
 mod half_close;
 mod legacy;
 mod metrics;

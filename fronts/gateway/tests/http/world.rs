@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_gateway::Gateway;
-use capstan_gateway::http::{HttpLimits, HttpSettings, bind, serve};
-use capstan_hub::pipeline::Ticket;
+use capstan_gateway::http::{
+    Anonymous, HttpLimits, HttpSettings, McpEndpoints, NOT_FOUND, Routes, Site, bind, pages, serve,
+};
 use capstan_hub::ports::{
-    About, Ask as Question, Asking, AuditLog, Backend, BoxFuture, Clock, Item, Listing, Notice,
-    Operator,
+    About, Ask as Question, Asking, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint,
+    Item, Listing, Notice, Operator,
 };
 use capstan_hub::trace::Tracer;
-use capstan_hub::{Answer, Begun, Entry, HubBuilder, Source};
+use capstan_hub::{Answer, Begun, Entry, HubBuilder, Message, Outgoing, Source, System};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::access::Says;
 use capstan_policy::{Access, AccessTable, Pattern, PolicySource, Rule, ServerPolicy};
@@ -131,17 +132,23 @@ impl World {
     pub(crate) async fn with_access(settings: HttpSettings, table: AccessTable) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let access = Access::new(table, [(&name, name.as_str())]);
-        Self::ruled(settings, None, vec![access]).await
+        Self::ruled(settings, None, vec![access], |site| site).await
     }
 
     pub(crate) async fn watched(settings: HttpSettings, tracer: Option<Arc<dyn Tracer>>) -> Self {
-        Self::ruled(settings, tracer, Vec::new()).await
+        Self::ruled(settings, tracer, Vec::new(), |site| site).await
+    }
+
+    /// One that serves a changed site.
+    pub(crate) async fn serving(change: impl FnOnce(Site) -> Site) -> Self {
+        Self::ruled(settings(), None, Vec::new(), change).await
     }
 
     async fn ruled(
         settings: HttpSettings,
         tracer: Option<Arc<dyn Tracer>>,
         access: Vec<Access>,
+        change: impl FnOnce(Site) -> Site,
     ) -> Self {
         let name: ServerName = "files".parse().unwrap();
         let server = Arc::new(Files {
@@ -172,7 +179,14 @@ impl World {
         let (stop, stopped) = oneshot::channel();
         let stopped = stopped.map(|_| ());
         let gateway = Gateway::watched(Arc::new(hub), tracer).unwrap();
-        let ended = tokio::spawn(serve(Arc::clone(&gateway), bound, stopped));
+        let mcp = McpEndpoints::new(&gateway, bound.limits());
+        let routes = mcp.mount(Routes::new(NOT_FOUND));
+        let routes = match metrics {
+            Some(_) => pages::mount_without_metrics(routes, &gateway),
+            None => pages::mount(routes, &gateway),
+        };
+        let site = change(Site { mcp, routes, authenticator: Arc::new(Anonymous) });
+        let ended = tokio::spawn(serve(bound, site, stopped));
         Self { address, metrics, gateway, server, entries, stop: Some(stop), ended }
     }
 
@@ -250,11 +264,46 @@ impl Backend for Files {
         ServerState::Connected
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        ready(Ok(Arc::default())).boxed()
+    fn about(&self) -> Option<Arc<About>> {
+        Some(Arc::default())
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        Some(self)
+    }
+
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        ready(Ok(self as Arc<dyn Connection>)).boxed()
+    }
+
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+impl Connection for Files {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
         let item = |name: &str| {
             let place = r#"{"place":{"type":"string","x-mcp-header":"Place"}}"#;
             let properties = if name == "mark" { place } else { "{}" };
@@ -267,12 +316,15 @@ impl Backend for Files {
         ready(Ok(tools.iter().map(|name| item(name)).collect())).boxed()
     }
 
-    fn run<'a>(
+    fn send<'a>(
         &'a self,
-        ticket: &'a Ticket,
+        outgoing: Outgoing<'a>,
         operator: Arc<dyn Operator>,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
+            let Message::Call(ticket) = outgoing.message() else {
+                return Err(outgoing.not_offered(&self.name));
+            };
             let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
             self.sent.lock().unwrap().push(ticket.params().to_string());
             let mut text = format!("{tool} done");
@@ -314,14 +366,6 @@ impl Backend for Files {
             Ok(Answer::Whole(compose::object(&[("content", &compose::array([&block]))])))
         }
         .boxed()
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
     }
 }
 

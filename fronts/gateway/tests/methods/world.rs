@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_gateway::{Client, Exchange, Gateway, Out, View};
-use capstan_hub::pipeline::Ticket;
 use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Clock, Errand, Item, Listing, Operator,
+    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing, Operator,
 };
-use capstan_hub::{Answer, Entry, HubBuilder};
+use capstan_hub::{
+    Answer, Entry, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage, TaskOp,
+};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, RequestId, compose, object};
@@ -311,6 +312,14 @@ impl Server {
     }
 }
 
+impl Server {
+    fn side(&self, method: &str, params: Json, operator: Option<Arc<dyn Operator>>) -> Given {
+        let shown = object::without_member(&params, "_meta").unwrap_or_else(|_| params.clone());
+        self.sent.lock().unwrap().push(format!("{} {method} {shown}", self.name));
+        (self.errands)(method, params, operator)
+    }
+}
+
 impl Backend for Server {
     fn name(&self) -> &ServerName {
         &self.name
@@ -320,43 +329,31 @@ impl Backend for Server {
         ServerState::Connected
     }
 
-    fn about(&self) -> BoxFuture<'_, Result<Arc<About>, CallError>> {
-        ready(Ok(Arc::new(self.about.clone()))).boxed()
-    }
-
-    fn known(&self) -> Option<Arc<About>> {
+    fn about(&self) -> Option<Arc<About>> {
         Some(Arc::new(self.about.clone()))
     }
 
-    fn list(&self, listing: Listing) -> BoxFuture<'_, Result<Arc<[Item]>, CallError>> {
-        (self.lists)(listing).map(Ok).boxed()
+    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+        Some(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        let params = ticket.params().clone();
-        self.sent.lock().unwrap().push(format!("{} {params}", self.name));
-        (self.runs)(params, operator).map(|ran| ran.map(Answer::Whole)).boxed()
+    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+        ready(Ok(self as Arc<dyn Connection>)).boxed()
     }
 
-    fn errand<'a>(
-        &'a self,
-        errand: &'a Errand,
-        operator: Option<Arc<dyn Operator>>,
-    ) -> BoxFuture<'a, Result<Json, CallError>> {
-        let params = match errand {
-            Errand::Complete(params) | Errand::Task(_, params) => params.clone(),
-            Errand::Follow(ids) => Json::from_value(ids).unwrap(),
-            Errand::Subscribe(text) | Errand::Unsubscribe(text) | Errand::Level(text) => {
-                compose::string(text)
-            }
+    fn disconnect(&self) {}
+
+    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        let (method, text) = match system.message() {
+            SystemMessage::Ping => return ready(Ok(())).boxed(),
+            SystemMessage::Level(level) => ("logging/setLevel", level),
+            SystemMessage::Unsubscribe(uri) => ("resources/unsubscribe", uri),
         };
-        let shown = object::without_member(&params, "_meta").unwrap_or_else(|_| params.clone());
-        self.sent.lock().unwrap().push(format!("{} {} {shown}", self.name, errand.method()));
-        (self.errands)(errand.method(), params, operator)
+        self.side(method, compose::string(text), None).map(|said| said.map(drop)).boxed()
+    }
+
+    fn footprint(&self) -> Option<Footprint> {
+        None
     }
 
     fn stderr(&self) -> Vec<String> {
@@ -365,6 +362,48 @@ impl Backend for Server {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
+    }
+}
+
+impl Connection for Server {
+    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
+        None
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        (self.lists)(listing).map(Ok).boxed()
+    }
+
+    fn send<'a>(
+        &'a self,
+        outgoing: Outgoing<'a>,
+        operator: Arc<dyn Operator>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        let (method, params) = match outgoing.message() {
+            Message::Call(ticket) => {
+                let params = ticket.params().clone();
+                self.sent.lock().unwrap().push(format!("{} {params}", self.name));
+                return (self.runs)(params, operator).map(|ran| ran.map(Answer::Whole)).boxed();
+            }
+            Message::Side(admission) => match admission.op() {
+                SideOp::Complete(params) => (admission.op().method(), params.clone()),
+                SideOp::Subscribe => {
+                    (admission.op().method(), compose::string(&admission.id().item))
+                }
+            },
+            Message::Task(request) => match request.op() {
+                TaskOp::Follow => {
+                    (request.op().method(), Json::from_value(&request.ids()).unwrap())
+                }
+                op @ (TaskOp::Get | TaskOp::Result | TaskOp::Update | TaskOp::Cancel) => {
+                    (op.method(), request.params().clone())
+                }
+            },
+        };
+        self.side(method, params, Some(operator)).map(|said| said.map(Answer::Whole)).boxed()
     }
 }
 

@@ -9,7 +9,8 @@ use capstan_wire::{Json, object};
 pub use self::sole::sole_part;
 
 use self::pretty::pretty;
-use crate::clean::{clean, one_line};
+use crate::clean::one_line;
+use capstan_safety::clean::clean;
 
 /// Longest excerpt of a block that nobody here knows.
 const MAX_EXCERPT: usize = 200;

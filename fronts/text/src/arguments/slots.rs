@@ -1,7 +1,6 @@
 //! Understands the words behind a prompt or a template: values by name, or in the declared order.
 
-pub use capstan_hub::catalog::Need;
-
+use capstan_app::api::{Need, Slot};
 use capstan_app::nearest;
 
 use super::quoted;
@@ -9,17 +8,6 @@ use crate::clean::one_line;
 
 /// Longest piece of a word or a description that a message repeats.
 const MAX_SHOWN: usize = 80;
-
-/// A place for a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// Its name.
-    pub name: String,
-    /// Whether a value must be given.
-    pub need: Need,
-    /// What the server says of it.
-    pub description: Option<String>,
-}
 
 /// Why words do not fit the slots.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,10 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capstan_hub::ports::Reply;
 use capstan_model::ServerName;
+use capstan_safety::clean::clean;
 
 use super::ask::{Decision, decide, say_message};
 use super::prompt::{Closed, Prompter};
-use crate::clean::{clean, one_line};
+use crate::clean::one_line;
 use crate::panel::{self, Seen};
 
 /// Longest piece of an address that a refusal repeats.

@@ -1,5 +1,6 @@
 //! `capstan acl check`: may this caller of the gateway use that, and by which rule?
 
+use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
@@ -17,7 +18,7 @@ use crate::commands::explained::{self, Decision};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Printer;
-use crate::waiting::Waiting;
+use crate::spinner::Spinner;
 
 /// Who is meant by roles alone; no caller is called so.
 const SOMEBODY: &str = "__check__";
@@ -45,7 +46,7 @@ struct Check<'a> {
 
 pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, AppError> {
     let print = match args.format {
-        FormatArg::Json => context.print.as_json(),
+        FormatArg::Json => Printer::json_only(),
         FormatArg::Table => context.print.clone(),
     };
     let setup = context.setup()?;
@@ -57,7 +58,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
     explained::tell_unknown_roles(&print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
     let caller = Door::Gateway.caller(Some(subject), args.role.clone());
-    let policy = context.host.policy(&setup)?;
+    let policy = policy(&setup.loaded.config)?;
     let check = Check { context, setup: &setup, policy, entry, caller };
     if args.all_tools {
         check.all_tools(&print).await?;
@@ -102,7 +103,7 @@ impl Check<'_> {
     async fn effect(&self, id: &ItemId) -> Result<Effect, AppError> {
         let hub = self.context.hub(self.setup)?;
         let print = &self.context.print;
-        let waiting = Waiting::new(print, &format!("starting `{}`", id.server));
+        let waiting = Spinner::new(print, &format!("starting `{}`", id.server));
         let found = hub.find_tool(&Caller::operator(Front::Cli), &id.to_string()).await;
         drop(waiting);
         match found {
@@ -125,7 +126,7 @@ impl Check<'_> {
         if !hub.has(server) {
             return Err(AppError::not_found(format!("server `{server}` is not in use")));
         }
-        let waiting = Waiting::new(print, &format!("starting `{server}`"));
+        let waiting = Spinner::new(print, &format!("starting `{server}`"));
         let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
         let now = self.context.host.now();

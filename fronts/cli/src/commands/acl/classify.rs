@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use capstan_app::AppError;
+use capstan_app::api::Missing;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
@@ -12,10 +13,11 @@ use serde::Serialize;
 
 use super::rows;
 use crate::args::ClassifyArgs;
-use crate::commands::offers::{of_all, of_named, remember};
-use crate::commands::tools::{tell_hidden, tell_missing};
+use crate::commands::tell_missing;
+use crate::commands::tools::tell_hidden;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::person::Person;
 
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
@@ -53,13 +55,16 @@ fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit,
 
 /// The tools of the servers, as the configuration has it.
 async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
-    let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
+    let local = context.local()?;
+    let hub = &*local.hub;
+    let person = Person::watching(&context.print, "waiting for the servers");
+    local.tell_problems(&person, |_| true);
     let gathered = match &args.server {
-        Some(name) => of_named(context, &setup, hub, Listing::Tools, name).await?,
-        None => of_all(context, hub, Listing::Tools, &args.wait).await,
+        Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
+        None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
     };
-    remember(context, Kind::Tool, &gathered);
+    drop(person);
+    local.remember(Kind::Tool, &gathered);
     // All of them: what is denied has an effect too, and whoever writes rules wants to see it.
     let all = gathered.lists.iter().flat_map(|(server, items)| {
         items
@@ -72,12 +77,13 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppE
         Row::new(Some(id.server.to_string()), id.item, classified)
     });
     show(context, &rows.collect::<Vec<_>>());
-    tell_hidden(context, &hub.hidden_tools(&gathered, &Caller::operator(Front::Cli)));
-    tell_missing(context, hub, &gathered);
-    if hub.servers().len() == 0 {
-        context.say_no_servers(&setup);
+    let hidden = hub.hidden_tools(&gathered, &Caller::operator(Front::Cli));
+    tell_hidden(context, &hidden.iter().map(ToString::to_string).collect::<Vec<_>>());
+    tell_missing(&context.print, &Missing::of(hub, &gathered));
+    if let Some(none) = local.none() {
+        context.say_no_servers(none);
     }
-    Ok(context.exit_without(&setup, gathered.failed.keys()))
+    Ok(context.exit_without(local.required(gathered.failed.keys()).as_ref()))
 }
 
 fn show(context: &Context, rows: &[Row]) {

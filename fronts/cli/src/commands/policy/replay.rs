@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, AuditQuery, AuditRow, Setup};
 use capstan_config::Rules;
 use capstan_hub::replay::{Judged, NoPast, Past, Reason};
@@ -76,7 +77,7 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
     if args.alone {
         lend_servers(&mut rules, &log);
     }
-    let policy = context.host.policy(&rules)?;
+    let policy = policy(&rules.loaded.config)?;
     let now = context.host.now();
     let query = AuditQuery { since: Some(since), limit: args.limit, ..AuditQuery::default() };
     let rows = context.host.audit(&log, &query)?;

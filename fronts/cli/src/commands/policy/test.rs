@@ -1,5 +1,6 @@
 //! `capstan policy test`: do the rules decide as they should? Nothing is started.
 
+use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
 use capstan_hub::told::id_among;
 use capstan_hub::{Explained, Told};
@@ -45,7 +46,7 @@ struct Summary<'a> {
 pub(super) fn run(context: &Context, args: &PolicyTestArgs) -> Result<Exit, AppError> {
     let cases = cases::read(&args.file)?;
     let setup = if args.alone { context.setup_alone()? } else { context.setup()? };
-    let policy = context.host.policy(&setup)?;
+    let policy = policy(&setup.loaded.config)?;
     let now = context.host.now();
     let outcomes: Vec<Outcome<'_>> =
         cases.iter().map(|case| Outcome::of(case, &setup, &policy, now)).collect();

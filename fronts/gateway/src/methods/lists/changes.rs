@@ -21,18 +21,17 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// How long a change can be held back by others.
 const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// What may have changed. There is one place for each list of each server, so that nothing is lost
-/// however much changes at once.
+/// Lists that may have changed. A set with one entry per list and server bounds it.
 #[derive(Default)]
 pub(crate) struct Changes {
     noted: Mutex<HashSet<(ServerName, Listing)>>,
     news: Notify,
-    /// Lists that somebody looks at right now.
+    /// Lists that are being compared now.
     looking: Mutex<HashMap<(View, Listing), Look>>,
     closed: AtomicBool,
 }
 
-/// What is done when somebody has looked.
+/// The state of a comparison that is in progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     Once,
@@ -48,13 +47,13 @@ impl Changes {
         self.news.notify_one();
     }
 
-    /// There is nobody left to tell.
+    /// Ends the task that sends changes.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.news.notify_one();
     }
 
-    /// Whether nobody looks at a list yet; whoever does looks again.
+    /// Begins a comparison unless one is in progress; that one then runs again.
     fn begin(&self, key: &(View, Listing)) -> bool {
         match lock(&self.looking).entry(key.clone()) {
             Entry::Occupied(mut look) => {
@@ -68,7 +67,7 @@ impl Changes {
         }
     }
 
-    /// Whether nobody wants a list to be looked at again.
+    /// Whether a comparison need not run again.
     fn is_done(&self, key: &(View, Listing)) -> bool {
         let mut looking = lock(&self.looking);
         let done = looking.remove(key) != Some(Look::Again);
@@ -78,7 +77,7 @@ impl Changes {
         done
     }
 
-    /// What has been noted, once it is quiet; `None` when there is nobody left to tell.
+    /// The noted lists, after the debounce; `None` at the end.
     async fn next(&self) -> Option<HashSet<(ServerName, Listing)>> {
         self.news.notified().await;
         let last = Instant::now() + MAX_DEBOUNCE;
@@ -114,7 +113,7 @@ impl Gateway {
         }
     }
 
-    /// Looks at a list, beside all others; whoever has seen something else is told by that.
+    /// Compares a list in the background. Clients that saw another version are notified.
     pub(crate) fn look(self: &Arc<Self>, view: View, listing: Listing) {
         let key = (view, listing);
         if !self.changes.begin(&key) {

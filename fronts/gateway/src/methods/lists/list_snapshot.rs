@@ -13,17 +13,17 @@ use capstan_wire::{Json, object};
 use jiff::Timestamp;
 
 use crate::methods::lists::page::Page;
-use crate::protocol::revision::Revision;
+use crate::protocol::era::Era;
 
 /// Largest page, in bytes. Many clients read only the first.
 const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// One list, ready to be sent.
 pub(crate) struct ListSnapshot {
-    /// What it was made of. As long as that is the same, so is the list.
+    /// The sources. The snapshot is valid while they are unchanged.
     sources: Vec<(ServerName, Arc<[Item]>)>,
     pages: Vec<Arc<Page>>,
-    /// The same for legacy clients, where they must not see all of it.
+    /// Pages for legacy clients, if these must differ.
     legacy: Option<Vec<Arc<Page>>>,
     /// For resources and templates: whose each one is, by the name it is shown under.
     pub(crate) owners: HashMap<String, (ServerName, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct ListSnapshot {
     rules: Arc<Policy>,
 }
 
-/// What a list is made of.
+/// The parts of a new snapshot.
 pub(crate) struct Made {
     pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
     pub(crate) pages: Pages,
@@ -68,10 +68,10 @@ impl ListSnapshot {
         Self { sources, pages, legacy, owners, until, pins, rules }
     }
 
-    /// The pages, as a client of this revision may see them.
-    pub(crate) fn pages(&self, revision: Revision) -> &[Arc<Page>] {
+    /// The pages, as a client of this era may see them.
+    pub(crate) fn pages(&self, era: Era) -> &[Arc<Page>] {
         match &self.legacy {
-            Some(legacy) if !revision.is_modern() => legacy,
+            Some(legacy) if era == Era::Legacy => legacy,
             Some(_) | None => &self.pages,
         }
     }
@@ -81,7 +81,7 @@ impl ListSnapshot {
         self.pages == other.pages
     }
 
-    /// What it was made of.
+    /// The sources of the snapshot.
     pub(crate) fn gathered(&self) -> Gathered {
         Gathered { lists: self.sources.iter().cloned().collect(), ..Gathered::default() }
     }
@@ -216,18 +216,16 @@ mod tests {
         let fine = [tool("a", r#"{"type":"object"}"#), tool("b", r#"{"type":"object","x":[]}"#)];
         let built = pages(&fine);
         assert!(built.legacy.is_none());
-        assert_eq!(built.pages(Revision::V2025_11_25), built.pages);
+        assert_eq!(built.pages(Era::Legacy), built.pages);
         for odd in
             [r#"{"type":"array"}"#, "{}", r#"{"anyOf":[]}"#, r#"{"type":["object"]}"#, "true"]
         {
             let [first, last] = fine.clone();
             let built = pages(&[first.clone(), tool("o", odd), last.clone()]);
             let all = format!("[{first},{},{last}]", tool("o", odd));
-            assert_eq!(texts(built.pages(Revision::V2026_07_28)), [all]);
+            assert_eq!(texts(built.pages(Era::Modern)), [all]);
             let legacy = format!(r#"[{first},{{"name":"o","x":1.0}},{last}]"#);
-            for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
-                assert_eq!(texts(built.pages(revision)), [legacy.as_str()], "{odd}");
-            }
+            assert_eq!(texts(built.pages(Era::Legacy)), [legacy.as_str()], "{odd}");
         }
     }
 }

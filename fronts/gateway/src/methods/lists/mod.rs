@@ -1,4 +1,7 @@
-//! What there is: the lists of all servers as one, made once and served until something changes.
+//! The lists of all servers as one, cached until something changes.
+//!
+//! [`list_snapshot`] is one cached list, [`page`] one of its pages, [`visible_lists`] filters by
+//! access rules, and [`changes`] debounces change notifications.
 
 pub(crate) mod page;
 pub(crate) mod list_snapshot;
@@ -23,6 +26,7 @@ use crate::gateway::Gateway;
 use crate::methods::initialize::server_meta;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
+use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 /// How long a list waits after the latest answer of a server, and how long in all.
@@ -32,16 +36,16 @@ const PATIENCE: Patience = Patience::Quiet {
     most: Duration::from_secs(2),
 };
 
-/// What clash of two resources the second one is told apart by.
+/// Prefix that makes the URI of a second resource with the same URI unique.
 const MAPPED: &str = "capstan://";
 
 /// The lists as they are served, by what is shown.
 #[derive(Default)]
 pub(crate) struct Lists {
     built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
-    /// The same for callers whom access rules bind.
+    /// Lists filtered by access rules.
     pub(crate) classes: VisibleLists,
-    /// Servers whose list somebody waits for in the background.
+    /// Servers whose list a background task waits for.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
 }
 
@@ -61,14 +65,14 @@ impl Gateway {
             }
         };
         let built = self.built_for(&client, listing).await?;
-        let pages = built.pages(client.revision);
+        let pages = built.pages(client.era);
         let page = pages.get(at);
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
         let mut after = String::new();
         if at + 1 < pages.len() {
             after = format!(r#","nextCursor":"p{}""#, at + 1);
         }
-        if client.revision.is_modern() {
+        if client.era == Era::Modern {
             let meta = server_meta();
             after = format!(
                 r#"{after},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
@@ -79,7 +83,7 @@ impl Gateway {
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
     }
 
-    /// The list as it is now, for everybody whom access rules do not bind.
+    /// The list as it is now, for callers without access rules.
     pub(crate) async fn built(
         self: &Arc<Self>,
         view: &View,
@@ -88,7 +92,7 @@ impl Gateway {
         self.built_in(&self.hub(), view, listing).await
     }
 
-    /// The same, of this hub.
+    /// The list of this hub as it is now.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         hub: &Hub,
@@ -107,7 +111,7 @@ impl Gateway {
         let built = Arc::new(build(hub, view, listing, &gathered, &Caller::anonymous()));
         let before = self.lists.built().insert(key, Arc::clone(&built));
         if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
-            // By whoever sees it first, so that nobody can see it and keep it from the others.
+            // The first reader of a change notifies all clients.
             self.tell_list(view, listing, &Change { before, after: Arc::clone(&built) });
         }
         Ok(built)
@@ -119,7 +123,7 @@ impl Gateway {
         self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
     }
 
-    /// What all servers list that have answered in time.
+    /// The lists of all servers that answered in time.
     pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let awaited = self.lists.awaited().clone();
         let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
@@ -222,18 +226,18 @@ impl Gateway {
 // === impl Lists ===
 
 impl Lists {
-    /// The lists that somebody has asked for and that no longer hold by themselves.
+    /// The requested lists that have expired.
     pub(crate) fn expired(&self, now: Timestamp) -> Vec<(View, Listing)> {
         let built = self.built();
         built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// A list as it was last served to whoever no access rule binds.
+    /// The last list that was served to callers without access rules.
     pub(crate) fn last(&self, view: &View, listing: Listing) -> Option<Arc<ListSnapshot>> {
         self.built().get(&(view.clone(), listing)).cloned()
     }
 
-    /// The lists that somebody has asked for.
+    /// The lists that clients have requested.
     pub(crate) fn known(&self) -> Vec<(View, Listing)> {
         self.built().keys().cloned().collect()
     }
@@ -242,7 +246,7 @@ impl Lists {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody waits for these servers any more: they are others now.
+    /// Forgets the waits for servers that were replaced.
     pub(crate) fn forget_awaited(&self, servers: &HashSet<ServerName>) {
         self.awaited().retain(|(server, _)| !servers.contains(server));
     }
@@ -258,8 +262,8 @@ async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<
         return Ok(gathered);
     }
     let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
-        let revision = crate::protocol::revision::Revision::LATEST_LEGACY;
-        Fault::of_call(&error, Kind::Tool, server.as_str(), revision)
+        // The error of a tool is the same in both eras.
+        Fault::of_call(&error, Kind::Tool, server.as_str(), Era::Legacy)
     })?;
     gathered.lists.insert(server.clone(), items);
     Ok(gathered)
@@ -328,7 +332,7 @@ fn page_of(cursor: &Json) -> Option<usize> {
     text.strip_prefix('p')?.parse().ok()
 }
 
-/// What stands before the first and behind the last placeholder of a template.
+/// The text before the first and after the last placeholder of a template.
 fn ends_of(template: &str) -> Option<(&str, &str)> {
     let (prefix, rest) = template.split_once('{')?;
     let (_, suffix) = rest.rsplit_once('}')?;

@@ -1,8 +1,7 @@
 //! One page of a list: items as their servers wrote them, some under another name.
 //!
-//! What servers wrote is there already, so that a page is only a list of pieces of it. It is put
-//! together when it is sent: a part at a time where that is possible, else once for all who need it
-//! at that moment.
+//! A page refers to the bytes of the servers' lists. It is composed when it is sent, in parts if
+//! possible, else once for all concurrent readers.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,7 +18,7 @@ pub(crate) struct Page {
     entries: Vec<Entry>,
     /// How long all of them are, without what stands between them.
     size: usize,
-    /// All of it, as long as somebody holds that.
+    /// The composed page, while a reader holds it.
     whole: Mutex<Weak<Whole>>,
 }
 
@@ -27,7 +26,7 @@ pub(crate) struct Page {
 #[derive(Debug)]
 struct Whole(Vec<u8>);
 
-/// What keeps it.
+/// Keeps the composed page alive.
 struct Holding(Arc<Whole>);
 
 /// An item on it.
@@ -76,7 +75,7 @@ impl Page {
         self.entries.push(entry);
     }
 
-    /// All of it. Who asks while somebody else has it gets the same.
+    /// The composed page. Concurrent readers share it.
     pub(crate) fn whole(&self) -> Bytes {
         let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = known.upgrade().unwrap_or_else(|| {

@@ -1,5 +1,4 @@
-//! Lists as those see them whom access rules bind: made from the list of everything, and kept for
-//! callers who have the same name and the same roles.
+//! Lists filtered by access rules, cached per subject and roles.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use crate::methods::lists::build;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 use crate::protocol::fault::Fault;
 
-/// How many such lists are kept; the one that nobody has asked for the longest goes first.
+/// Cached lists; the least recently used one is dropped first.
 const MAX_LISTS: usize = 256;
 
 /// The lists of those whom access rules bind.
@@ -24,7 +23,7 @@ pub(crate) struct VisibleLists(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     lists: HashMap<Key, List>,
-    /// Counts how often somebody asked.
+    /// Counts requests, as the clock of the LRU cache.
     asked: u64,
 }
 
@@ -76,7 +75,7 @@ impl Gateway {
         Ok(self.own(&hub, Key::new(view, listing, caller), &all, caller))
     }
 
-    /// What those see of a list who are like this caller.
+    /// The part of a list that callers like this one see.
     fn own(
         &self,
         hub: &Hub,

@@ -1,4 +1,7 @@
-//! Changes: heard from servers, gathered for a moment, and told to every client that is concerned.
+//! `subscriptions/listen`, and change notifications to all clients that they concern.
+//!
+//! [`resource_watch`] subscribes to resources at servers; [`server_notifications`] forwards
+//! notifications that belong to no call.
 
 pub(crate) mod resource_watch;
 pub(crate) mod server_notifications;
@@ -132,7 +135,7 @@ impl Gateway {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
-        // Of many, those that somebody would have to be asked about keep nobody waiting.
+        // With several resources, those that need an approval are left out instead of waited for.
         let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
@@ -214,7 +217,7 @@ impl Listener for Gateway {
             let shown = compose::string(shown);
             object::with_member(&params, "uri", &shown).unwrap_or_else(|_| params.clone())
         };
-        // Rules may have changed since somebody subscribed.
+        // Rules may have changed since the subscription.
         let hub = self.hub();
         let may = |caller: &Caller| hub.shows_resource(caller, server, &uri);
         for client in self.audience.connected() {
@@ -258,7 +261,7 @@ impl Subscribers {
         self.clients().retain(|_, client| client.strong_count() > 0);
     }
 
-    /// Whether anybody wants to hear of a resource.
+    /// Whether a client has subscribed to the resource.
     pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
@@ -274,7 +277,7 @@ impl Subscribers {
         clients.chain(listens).collect()
     }
 
-    /// The resources that somebody wants to hear of, with those who do.
+    /// The resources that clients want, with their callers.
     pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
         let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
         for client in self.connected() {
@@ -339,7 +342,7 @@ impl Listen {
         }
     }
 
-    /// Tells it when there is room; `None` when nobody hears it.
+    /// Sends a notification when there is room; `None` when the client is gone.
     pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
         self.events.send(Event::Message(self.message(method, params))).await.ok()
     }

@@ -1,11 +1,9 @@
-//! Resources that are watched: their server is asked to tell of them for as long as anybody wants to
-//! hear it.
+//! Subscriptions to resources at servers, shared by all clients that want them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::ports::Errand;
-use capstan_hub::{Asks, Attempt, Call, Hub};
+use capstan_hub::{Asks, Attempt, Call, Hub, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use tokio::sync::OwnedMutexGuard;
 
@@ -23,7 +21,7 @@ pub(crate) struct ResourceWatches {
     turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// A resource that is watched until this is dropped, and then only if somebody wants to hear of it.
+/// Keeps a subscription at a server. After it is dropped, only subscribed clients keep it.
 pub(crate) struct ResourceWatch {
     gateway: Arc<Gateway>,
     resource: Resource,
@@ -37,7 +35,7 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        (method, asks): (&'static str, Asks),
+        (method, asks): (&'static str, Asks<'_>),
     ) -> Result<(ServerName, String, ResourceWatch), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
@@ -57,26 +55,27 @@ impl Gateway {
         watched.map(|(id, wanting)| (id.server, id.item, wanting))
     }
 
-    /// Asks a server to tell of a resource. Whoever wants to hear of it is to be noted while it is
-    /// held what this gives back.
+    /// Subscribes to a resource at its server. The caller records its client while it holds the
+    /// returned value.
     async fn start_watching(
         self: &Arc<Self>,
         (hub, attempt): (&Hub, &mut Attempt<'_>),
         client: &Client,
-        (call, asks): (Call, Asks),
+        (call, asks): (Call, Asks<'_>),
         id: &ItemId,
     ) -> Result<ResourceWatch, CallError> {
-        // Before it is this one's turn: somebody may have to be asked, and others need not wait.
-        let admitted = attempt.admit(&client.session, call, id, asks).await?;
+        // Before the turn: an approval may take long, and others need not wait for it.
+        let call = Call { target: Target::exact(Kind::Resource, id.clone()), ..call };
+        let admission = attempt.admit(&client.session, call, SideOp::Subscribe, asks).await?;
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
         // At the hub that has decided about it.
-        let done = hub.errand(&admitted, &Errand::Subscribe(id.item.clone())).await;
+        let done = hub.run_side(admission).await;
         drop(turn);
         done.map(|_| wanting)
     }
 
-    /// Has a server no longer tell of a resource, unless somebody wants to hear of it.
+    /// Unsubscribes from a resource at its server, unless a client still wants it.
     pub(crate) fn stop_watching(self: &Arc<Self>, server: &ServerName, uri: &str) {
         if self.is_watched(server, uri) {
             return;
@@ -84,10 +83,9 @@ impl Gateway {
         let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
         tokio::spawn(async move {
             let turn = gateway.watching.turn(&server).await;
-            // Somebody may have asked for it while this waited for its turn.
+            // A client may have subscribed while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
-                let errand = Errand::Unsubscribe(uri);
-                let done = gateway.hub().own_errand(&server, &errand).await;
+                let done = gateway.hub().unsubscribe(&server, &uri).await;
                 if let Err(error) = done {
                     tracing::debug!(%server, %error, "a subscription was not taken back");
                 }
@@ -96,7 +94,7 @@ impl Gateway {
         });
     }
 
-    /// Whether anybody wants to hear of a resource.
+    /// Whether a client has subscribed to the resource.
     fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
         let resource = (server.clone(), uri.to_owned());
         self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)

@@ -1,4 +1,4 @@
-//! What servers say that belongs to no call: pages that were visited, and log messages in between.
+//! Notifications of servers that belong to no call: completed elicitations and log messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 use crate::questions::notice_filter::NoticeFilter;
 
 impl Gateway {
-    /// A page was visited; whoever was asked to visit it knows its id.
+    /// Forwards that a page was visited. Only the client that was asked knows the id.
     pub(crate) fn tell_visited(&self, server: &ServerName, method: &str, params: Option<&Json>) {
         let message = Bytes::from(compose::notification(method, params));
         for client in self.seeing(server).filter(|client| client.can("elicitation")) {
@@ -20,8 +20,8 @@ impl Gateway {
         }
     }
 
-    /// A log message goes to the only client that it can be for. With several, or where others than
-    /// whoever works at this machine may have made calls, it is nobody's.
+    /// Forwards a log message to the only client that sees the server. With several clients, or with
+    /// clients on other machines, it is dropped.
     pub(crate) fn tell_log(&self, server: &ServerName, method: &str, params: &Json) {
         let mut seeing = self.seeing(server);
         let (Some(client), None) = (seeing.next(), seeing.next()) else { return };

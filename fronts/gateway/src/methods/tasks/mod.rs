@@ -1,12 +1,14 @@
-//! `tasks/…`: asked of the server whose call the task belongs to, on behalf of its owner.
+//! `tasks/…`: requests about a task, sent to its server on behalf of its owner.
+//!
+//! [`task_table`] maps the ids of tasks, and [`task_status`] forwards their notifications.
 
 pub(crate) mod task_table;
 pub(crate) mod task_status;
 
 use std::sync::Arc;
 
-use capstan_hub::Screened;
 use capstan_hub::ports::{Asking, Operator, Reply};
+use capstan_hub::{Screened, TaskOp};
 use capstan_model::{CallError, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
 use capstan_wire::{Json, RequestId, compose, object};
@@ -19,6 +21,7 @@ use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::completion::refuse_ambiguous;
 use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
+use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::protocol::revision::Revision;
 use crate::questions::operator::ClientOperator;
@@ -38,12 +41,13 @@ impl Gateway {
         method: &str,
         params: Option<&Json>,
     ) -> Option<Exchange> {
-        let known = match (client.revision, method) {
-            (Revision::V2026_07_28, "tasks/get" | "tasks/update" | "tasks/cancel")
-            | (
-                Revision::V2025_11_25,
-                "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel",
-            ) => true,
+        // A list is put together here, of one request for each task.
+        let op = match (client.revision, method) {
+            (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/get") => Some(TaskOp::Get),
+            (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/cancel") => Some(TaskOp::Cancel),
+            (Revision::V2026_07_28, "tasks/update") => Some(TaskOp::Update),
+            (Revision::V2025_11_25, "tasks/result") => Some(TaskOp::Result),
+            (Revision::V2025_11_25, "tasks/list") => None,
             (
                 Revision::V2026_07_28
                 | Revision::V2025_11_25
@@ -51,23 +55,19 @@ impl Gateway {
                 | Revision::V2025_03_26
                 | Revision::V2024_11_05,
                 _,
-            ) => false,
+            ) => return None,
         };
-        if !known {
-            return None;
-        }
         let params = params.cloned().unwrap_or_else(Json::empty_object);
         let (events, receiver) = channel();
         let meta = object::get(&params, "_meta");
         let operator =
             ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.call_context());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
-        let method = method.to_owned();
         let work = async move {
             let operator = Arc::new(operator);
-            let result = match method.as_str() {
-                "tasks/list" => gateway.list_tasks(&asker, &params, operator).await,
-                _ => gateway.one_task(&asker, &method, &params, operator).await,
+            let result = match op {
+                Some(op) => gateway.one_task(&asker, op, &params, operator).await,
+                None => gateway.list_tasks(&asker, &params, operator).await,
             };
             result.map(Payload::from)
         };
@@ -77,11 +77,11 @@ impl Gateway {
     async fn one_task(
         &self,
         client: &Client,
-        method: &str,
+        op: TaskOp,
         params: &Json,
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
-        if client.revision.is_modern() && !client.knows_tasks() {
+        if client.era == Era::Modern && !client.knows_tasks() {
             return Err(needs_tasks());
         }
         // The id of another client's task must not reach the server beside the one that is checked.
@@ -90,10 +90,8 @@ impl Gateway {
         let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
         let task = self.tasks.find(&id, &Owner::of(client));
         let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
-        let params = object::with_member(params, "taskId", &compose::string(&task.own));
-        let params = params.map_err(|_| Fault::invalid("the params are not an object"))?;
         let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
-        match self.hub().task(&task.server, method, params, asker).await {
+        match self.hub().task(&client.caller, &task.handle, op, params, asker).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
             // Tasks of a process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
@@ -104,11 +102,11 @@ impl Gateway {
                      server was started anew",
                 ))
             }
-            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.revision)),
+            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.era)),
         }
     }
 
-    /// What a server says of a task, as its client is shown it.
+    /// A server's description of a task, in the form for its client.
     pub(crate) async fn as_shown(
         &self,
         task: &Kept,
@@ -120,8 +118,8 @@ impl Gateway {
         operator.signed_requests(&task.server, &said)
     }
 
-    /// What a task says, without what it asks for and its client may not or cannot be asked: that
-    /// is declined here, where there is a word for it.
+    /// A task's description without the questions that its client cannot or may not be asked. These
+    /// are declined here.
     async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
         let requests = object::get(&said, "inputRequests");
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
@@ -147,9 +145,11 @@ impl Gateway {
             ("inputResponses", &compose::object(&declined)),
         ]);
         let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
+        let caller = &operator.client.caller;
         // A server may tell of its task whenever it is told something: no word without an answer.
         if !declined.is_empty()
-            && let Err(error) = self.hub().task(&task.server, "tasks/update", params, by).await
+            && let Err(error) =
+                self.hub().task(caller, &task.handle, TaskOp::Update, &params, by).await
         {
             tracing::debug!(server = %task.server, %error, "a task was not told no");
         }
@@ -174,9 +174,9 @@ impl Gateway {
         };
         let all = self.tasks.of(&Owner::of(client));
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
-            let params = compose::object(&[("taskId", &compose::string(&task.own))]);
-            let hub = self.hub();
-            let asked = hub.task(&task.server, "tasks/get", params, Arc::clone(operator));
+            let (hub, params) = (self.hub(), Json::empty_object());
+            let (caller, by) = (&client.caller, Arc::clone(operator));
+            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, by);
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
@@ -210,7 +210,10 @@ impl Gateway {
     ) -> Result<Option<Json>, Fault> {
         let (server, result) = (screened.server(), screened.result());
         let adopt = |task: &Json| {
-            let adopted = self.tasks.adopt(server, Owner::of(client), task, self.now());
+            let handle = screened.task();
+            let adopted = handle.and_then(|handle| {
+                self.tasks.adopt(server, Owner::of(client), (task, handle), self.now())
+            });
             adopted.ok_or_else(|| Fault::new(INTERNAL, "the server's task has no id"))
         };
         if screened.shape().result_type.as_deref() == Some(TASK) {
@@ -238,7 +241,7 @@ impl Client {
     /// Whether it knows the tasks of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.capabilities, "extensions");
-        self.revision.is_modern()
+        self.era == Era::Modern
             && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }

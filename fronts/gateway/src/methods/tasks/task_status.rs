@@ -1,5 +1,5 @@
-//! How tasks go, told unasked: on the stream of a client with a handshake, and to whoever names them
-//! in `subscriptions/listen`, for as long as that lasts.
+//! Status notifications of tasks: on the stream of a legacy client, and to a modern client that
+//! names the tasks in `subscriptions/listen`.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use capstan_hub::ports::{
     Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as MirroredValues,
 };
-use capstan_hub::{Ground, Hub, life};
+use capstan_hub::{Ground, TaskHandle, life};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
@@ -27,7 +27,7 @@ use crate::questions::operator::{ClientOperator, Event};
 /// How long a server may take to say of which tasks it will tell.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
-/// Tasks that servers tell one client of. Dropped, they are told that nobody listens any more.
+/// Tasks whose status one client follows. Dropping it ends the subscriptions at the servers.
 pub(crate) struct Followed {
     servers: BTreeMap<ServerName, Following>,
     client: Arc<Client>,
@@ -44,7 +44,7 @@ struct Following {
     running: BoxFuture<'static, Result<Json, CallError>>,
 }
 
-/// What a server says of a task.
+/// A status notification of a server.
 struct Told {
     server: ServerName,
     task: Json,
@@ -53,7 +53,7 @@ struct Told {
 /// Hears what comes on such a subscription.
 struct Subscriber {
     server: ServerName,
-    /// What the client can do, as it wrote it.
+    /// The capabilities of the client.
     capabilities: Json,
     /// Is told of which tasks the server will tell.
     acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
@@ -65,8 +65,8 @@ struct Subscriber {
 }
 
 impl Gateway {
-    /// Asks the servers of these tasks to tell how they go; `None` when there is nothing to tell. Of
-    /// tasks that are not this client's, and of those that there are not, nobody is asked.
+    /// Subscribes to the status of these tasks at their servers; `None` without tasks. Unknown tasks
+    /// and tasks of other clients are left out.
     pub(crate) async fn follow(
         &self,
         client: &Arc<Client>,
@@ -74,25 +74,29 @@ impl Gateway {
         events: &EventSender<Event>,
     ) -> Option<Followed> {
         let (hub, owner) = (self.hub(), Owner::of(client));
-        let mut wanted: BTreeMap<ServerName, BTreeMap<String, String>> = BTreeMap::new();
+        let mut wanted: BTreeMap<ServerName, BTreeMap<String, (String, Arc<TaskHandle>)>> =
+            BTreeMap::new();
         for id in ids.into_iter().take(MAX_SUBSCRIPTIONS) {
             if let Some(task) = self.tasks.find(&id, &owner) {
-                wanted.entry(task.server).or_default().insert(task.own, id);
+                wanted.entry(task.server).or_default().insert(task.own, (id, task.handle));
             }
         }
         let (teller, told) = channel();
         let overflow = Arc::new(Notify::new());
-        let begun = wanted.into_iter().map(|(server, ids)| {
+        let begun = wanted.into_iter().map(|(server, tasks)| {
+            let (ids, handles): (BTreeMap<String, String>, Vec<Arc<TaskHandle>>) =
+                tasks.into_iter().map(|(own, (id, handle))| ((own, id), handle)).unzip();
             let (acknowledged, accepted) = oneshot::channel();
             let subscriber = Subscriber {
-                server,
+                server: server.clone(),
                 capabilities: client.capabilities.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
                 told: teller.clone(),
                 limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
-            Following::begin(&hub, ids, subscriber, accepted)
+            let running = hub.follow(&client.caller, &handles, Arc::new(subscriber));
+            Following::begin(server, ids, running, accepted)
         });
         let begun = join_all(begun).await.into_iter().flatten();
         let servers: BTreeMap<ServerName, Following> = begun.collect();
@@ -118,7 +122,7 @@ impl Gateway {
                 Ok(told) => self.tell_task(&mut followed, told, listen).await?,
                 Err(at) => {
                     let ended = followed.servers.keys().nth(at).cloned()?;
-                    // What it said before may be that all of its tasks are over.
+                    // Its last notifications may say that all of its tasks are over.
                     while let Some(told) = followed.told.try_next() {
                         self.tell_task(&mut followed, told, listen).await?;
                     }
@@ -137,7 +141,7 @@ impl Gateway {
         let own = object::get_string(&said, "taskId").unwrap_or_default();
         let Some(following) = followed.servers.get_mut(&server) else { return Some(()) };
         let Some(id) = following.ids.get(&own) else { return Some(()) };
-        // A server may have given its id to another task since, of somebody else.
+        // The server may have reused the id for a task of another client.
         let task = self.tasks.find(id, &Owner::of(&followed.client))?;
         let is_over = life::is_over(&said);
         // Made anew each time: there may be more servers by now that it could be taken for.
@@ -180,13 +184,11 @@ impl Followed {
 impl Following {
     /// Asks a server; `None` when it will tell of none of these tasks.
     async fn begin(
-        hub: &Hub,
+        server: ServerName,
         mut ids: BTreeMap<String, String>,
-        subscriber: Subscriber,
+        mut running: BoxFuture<'static, Result<Json, CallError>>,
         accepted: oneshot::Receiver<Vec<String>>,
     ) -> Option<(ServerName, Self)> {
-        let server = subscriber.server.clone();
-        let mut running = hub.follow(&server, ids.keys().cloned().collect(), Arc::new(subscriber));
         let accepted = tokio::select! {
             biased;
             accepted = timeout(ACKNOWLEDGED, accepted) => accepted.ok()?.ok()?,
@@ -238,7 +240,7 @@ impl Operator for Subscriber {
         let ids = object::get(params, "notifications").and_then(|all| object::get(&all, "taskIds"));
         let ids = ids.and_then(|ids| ids.read().ok()).unwrap_or_default();
         let first = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Whoever waits for it may have lost patience.
+        // The waiting side may have timed out.
         first.map(|acknowledged| acknowledged.send(ids));
     }
 }

@@ -1,19 +1,21 @@
-//! Tasks: calls whose results are fetched later, by an id that says nothing to anybody else.
+//! The table of tasks: calls whose results are fetched later, by an unguessable id.
 //!
 //! A server's own id neither says whose it is nor differs from those of other servers. So each task
 //! gets another id towards its client, one that cannot be guessed, and is kept here with its server
 //! and its owner. To everybody else there is no such task.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_hub::TaskHandle;
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::Client;
+use crate::protocol::era::Era;
 
 /// The extension of 2026-07-28.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -21,7 +23,7 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// `_meta` key of what belongs to a task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// Tasks that are remembered; with more, whoever has the most loses the oldest.
+/// Tasks in the table. Beyond it, the owner with the most tasks loses its oldest.
 const MAX_TASKS: usize = 16_384;
 
 /// Tasks of one owner that are remembered; with more, the oldest is forgotten.
@@ -36,23 +38,22 @@ const GRACE: Duration = Duration::from_mins(1);
 /// Random bytes of an id.
 const KEY: usize = 16;
 
-/// The tasks that servers have started for clients.
-#[derive(Default)]
-pub(crate) struct Tasks(Mutex<Kept>);
+/// The tasks that servers have started for clients, each with the handle `H` to operate on it.
+pub(crate) struct Tasks<H = TaskHandle>(Mutex<Kept<H>>);
 
-#[derive(Default)]
-struct Kept {
+struct Kept<H> {
     next: u64,
-    tasks: HashMap<String, Task>,
+    tasks: HashMap<String, Task<H>>,
     /// The ids towards clients, by what servers call them.
     ids: HashMap<(ServerName, String), String>,
 }
 
 /// A task of a server.
-#[derive(Clone, Debug)]
-pub(crate) struct Task {
+#[derive(Debug)]
+pub(crate) struct Task<H = TaskHandle> {
+    pub(crate) handle: Arc<H>,
     pub(crate) server: ServerName,
-    /// What its server calls it.
+    /// The id that its server uses.
     pub(crate) own: String,
     owner: Owner,
     number: u64,
@@ -61,7 +62,7 @@ pub(crate) struct Task {
     pub(crate) orphaned: bool,
 }
 
-/// Whom a task belongs to.
+/// The owner of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     subject: String,
@@ -73,21 +74,41 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn of(client: &Client) -> Self {
-        let number = (!client.revision.is_modern()).then_some(client.number);
+        let number = (client.era == Era::Legacy).then_some(client.number);
         Self { subject: client.caller.subject.clone(), client: number }
+    }
+}
+
+// === impl Task ===
+
+impl<H> Clone for Task<H> {
+    fn clone(&self) -> Self {
+        Self {
+            handle: Arc::clone(&self.handle),
+            server: self.server.clone(),
+            own: self.own.clone(),
+            owner: self.owner.clone(),
+            ..*self
+        }
     }
 }
 
 // === impl Tasks ===
 
-impl Tasks {
+impl<H> Default for Tasks<H> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept { next: 0, tasks: HashMap::new(), ids: HashMap::new() }))
+    }
+}
+
+impl<H> Tasks<H> {
     /// Keeps a task as its server describes it; the description with the id towards the client.
     /// `None` when it has no id, or there is no randomness for another.
     pub(crate) fn adopt(
         &self,
         server: &ServerName,
         owner: Owner,
-        task: &Json,
+        (task, handle): (&Json, H),
         now: Duration,
     ) -> Option<Json> {
         let own = object::get_string(task, "taskId")?;
@@ -106,21 +127,21 @@ impl Tasks {
         if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
             kept.tasks.remove(&before);
         }
-        let server = server.clone();
-        kept.tasks.insert(id, Task { server, own, owner, number, expires, orphaned: false });
+        let (handle, server, orphaned) = (Arc::new(handle), server.clone(), false);
+        kept.tasks.insert(id, Task { handle, server, own, owner, number, expires, orphaned });
         drop(kept);
         Some(named)
     }
 
     /// The task of this id, if it is that owner's.
-    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task> {
+    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task<H>> {
         self.kept().tasks.get(id).filter(|task| task.owner == *owner).cloned()
     }
 
     /// All tasks of an owner, oldest first.
-    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task)> {
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task<H>)> {
         let kept = self.kept();
-        let mut tasks: Vec<(String, Task)> = kept
+        let mut tasks: Vec<(String, Task<H>)> = kept
             .tasks
             .iter()
             .filter(|(_, task)| task.owner == *owner)
@@ -148,7 +169,7 @@ impl Tasks {
         self.kept().forget(id);
     }
 
-    /// Forgets the tasks of a client that is gone: nobody can ask for them any more.
+    /// Removes the tasks of a client that is gone.
     pub(crate) fn leave(&self, client: u64) {
         self.kept().forget_all(|task| task.owner.client == Some(client));
     }
@@ -165,8 +186,7 @@ impl Tasks {
         self.kept().forget_all(|task| task.expires <= now);
     }
 
-    /// What a server says of a task, with the ids that the client of the task knows: at the top,
-    /// and in what it says it is related to.
+    /// A message about a task with the ids that its client knows, at the top and in related tasks.
     pub(crate) fn translate(&self, server: &ServerName, said: &Json) -> Json {
         let rename = |said: &Json| {
             let own = object::get_string(said, "taskId")?;
@@ -187,16 +207,15 @@ impl Tasks {
         related().unwrap_or(said)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept<H>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Kept ===
 
-impl Kept {
-    /// Sees to it that one more task of this owner finds room; nobody loses one to whoever has
-    /// more.
+impl<H> Kept<H> {
+    /// Makes room for one more task of this owner. No owner loses a task to an owner with more.
     fn make_room(&mut self, owner: &Owner) {
         let mut counts: HashMap<&Owner, usize> = HashMap::new();
         if self.tasks.len() >= MAX_OWN {
@@ -225,7 +244,7 @@ impl Kept {
         }
     }
 
-    fn forget_all(&mut self, is_over: impl Fn(&Task) -> bool) {
+    fn forget_all(&mut self, is_over: impl Fn(&Task<H>) -> bool) {
         let over: Vec<String> =
             self.tasks.iter().filter(|(_, task)| is_over(task)).map(|(id, _)| id.clone()).collect();
         for id in over {
@@ -242,11 +261,11 @@ mod tests {
         Owner { subject: subject.to_owned(), client }
     }
 
-    fn adopt(tasks: &Tasks, owner: &Owner, own: &str, now: u64) -> String {
+    fn adopt(tasks: &Tasks<()>, owner: &Owner, own: &str, now: u64) -> String {
         let server = "files".parse().unwrap();
         let task = Json::parse(format!(r#"{{"taskId":"{own}","ttl":60000,"x":1.00}}"#)).unwrap();
         let now = Duration::from_secs(now);
-        let named = tasks.adopt(&server, owner.clone(), &task, now).unwrap();
+        let named = tasks.adopt(&server, owner.clone(), (&task, ()), now).unwrap();
         let id = object::get_string(&named, "taskId").unwrap();
         assert_eq!(named.to_string(), format!(r#"{{"taskId":"{id}","ttl":60000,"x":1.00}}"#));
         id

@@ -7,6 +7,7 @@ use futures::stream::SelectAll;
 use hyper::Response;
 use hyper::http::StatusCode;
 
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::messages::{INVALID_REQUEST, messages};
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::request_body::Accepts;
@@ -17,6 +18,9 @@ use crate::transport::http::sessions::Held;
 use crate::transport::http::streamable::Post;
 use crate::{Answer, Out};
 
+/// Only sessions of the legacy era have batches.
+const LEGACY: Hint = Hint::Declared(Era::Legacy);
+
 /// Takes a batch of a client that has shaken hands.
 pub(crate) async fn answer(
     post: Post<'_>,
@@ -24,30 +28,32 @@ pub(crate) async fn answer(
     accepts: Accepts,
     session: Held,
 ) -> Response<Body> {
-    let Post { face, head, state } = post;
+    let Post { mcp, head, state } = post;
     let messages = match messages(text, Some(session.client().revision())) {
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
     let is_request =
         |message: &Result<Message, Answer>| matches!(message, Ok(Message::Request { .. }));
-    if !face.gateway().is_ready() && messages.iter().any(is_request) {
+    if !mcp.gateway().is_ready() && messages.iter().any(is_request) {
         return body::stopping(None);
     }
     let (mut requests, mut answers) = (SelectAll::new(), Vec::new());
     for message in messages {
         match message {
-            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+            Ok(Message::Request { id, method, .. })
+                if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
+            {
                 let words = "`initialize` must not be part of a list";
                 answers.push(Answer::error(Some(&id), INVALID_REQUEST, words));
             }
             Ok(Message::Request { id, method, params }) => {
                 let params = trace_headers::adopt(&head.headers, params);
                 let params = caller_header::adopt(&head.headers, params);
-                requests.push(outs(face.gateway().request(session.client(), id, &method, params)));
+                requests.push(outs(mcp.gateway().request(session.client(), id, &method, params)));
             }
             Ok(Message::Notification { method, params }) => {
-                face.gateway().notification(session.client(), &method, params.as_ref());
+                mcp.gateway().notification(session.client(), &method, params.as_ref());
             }
             Ok(Message::Reply { id: Some(id), reply }) => session.client().take_reply(&id, reply),
             Ok(Message::Reply { id: None, .. }) => {}
@@ -62,7 +68,7 @@ pub(crate) async fn answer(
                 let first = answers.into_iter().map(Out::Answer).collect();
                 let array = Form::JsonArray { has_some: false };
                 let form = if accepts.events() { Form::Events } else { array };
-                return face.begun(form, (first, requests.boxed()), Some(session));
+                return mcp.begun(form, (first, requests.boxed()), Some(session));
             }
         };
         let Some(out) = out else { break };
@@ -72,7 +78,7 @@ pub(crate) async fn answer(
             Out::Message(message) => {
                 let answers = answers.into_iter().map(Out::Answer);
                 let first = answers.chain([Out::Message(message)]).collect();
-                return face.streamed(first, requests.boxed(), Some(session));
+                return mcp.streamed(first, requests.boxed(), Some(session));
             }
         }
     }

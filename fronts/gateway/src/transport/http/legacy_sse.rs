@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::{Json, Message};
+use capstan_wire::Message;
 use futures::stream::{BoxStream, SelectAll, Stream as _};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -17,24 +17,28 @@ use hyper::http::request::Parts;
 use tokio::sync::mpsc;
 
 use crate::fairness::fair_share::{Peer, Share};
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::messages;
+use crate::transport::http::mcp_endpoints::McpEndpoints;
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::request_body::{self, Accepts};
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Source, outs};
-use crate::transport::http::router::Face;
 use crate::transport::http::sessions::Key;
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
-/// What a client has posted and its stream has not yet taken up.
+/// The era of this transport.
+const LEGACY: Hint = Hint::Declared(Era::Legacy);
+
+/// Posted messages that may wait for the stream.
 const POSTED: usize = 64;
 
-/// The older clients, by the id in the address of their page.
+/// The open streams, by session id.
 #[derive(Default)]
 pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
 
-/// An older client, for as long as its stream is open.
+/// A client, while its stream is open.
 struct LegacyStream {
     caller: Arc<Caller>,
     view: View,
@@ -43,7 +47,7 @@ struct LegacyStream {
     stream: mpsc::Sender<Posted>,
 }
 
-/// What a post hands to the stream.
+/// A message from a post to the stream.
 enum Posted {
     Request(Exchange),
     Answer(Answer),
@@ -51,7 +55,7 @@ enum Posted {
     End,
 }
 
-/// The stream's side of an older client. With it everything ends that the client has asked for.
+/// The stream side of a client. Dropping it cancels all of the client's requests.
 pub(crate) struct Line {
     posted: mpsc::Receiver<Posted>,
     requests: SelectAll<BoxStream<'static, Out>>,
@@ -69,30 +73,35 @@ struct Leave {
 }
 
 /// Opens the stream, which begins with the address to post to.
-pub(crate) fn open(face: &Face, head: &Parts, caller: Arc<Caller>, view: View) -> Response<Body> {
+pub(crate) fn open(
+    mcp: &McpEndpoints,
+    head: &Parts,
+    caller: Arc<Caller>,
+    view: View,
+) -> Response<Body> {
     if !Accepts::of(&head.headers).events() {
         return body::refusal(StatusCode::NOT_ACCEPTABLE, "the answer is `text/event-stream`");
     }
-    // What the client calls itself it says later; until then those of a caller count together.
-    let place = face.sessions().place(Peer::of(&caller));
+    // The client sends its name later; until then all clients of a caller share one count.
+    let place = mcp.sessions().place(Peer::of(&caller));
     let (Ok(key), Ok(place)) = (Key::new(), place) else {
         return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
     };
     let (stream, posted) = mpsc::channel(POSTED);
     let older = Arc::new(LegacyStream { caller, view, client: OnceLock::new(), stream });
-    let clients = Arc::clone(face.older());
+    let clients = Arc::clone(mcp.legacy_streams());
     clients.table().insert(key, Arc::clone(&older));
-    let gateway = Arc::clone(face.gateway());
+    let gateway = Arc::clone(mcp.gateway());
     let leave = Leave { key, older, clients, gateway, _place: place };
     let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
-    let mut events = Events::new(Source::LegacyStream(line), face.limits().keep_alive);
+    let mut events = Events::new(Source::LegacyStream(line), mcp.limits().keep_alive);
     events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));
     body::events(events)
 }
 
 /// Takes a message that a client posts. What comes of it goes to the stream.
 pub(crate) async fn post(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
     incoming: Incoming,
     caller: &Caller,
@@ -102,10 +111,10 @@ pub(crate) async fn post(
     let Some(key) = key.and_then(|key| Key::parse(key.as_bytes())) else {
         return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or none of ours");
     };
-    let Some(older) = face.older().find(key, &caller.subject) else {
+    let Some(older) = mcp.legacy_streams().find(key, &caller.subject) else {
         return body::refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
-    let text = match request_body::body(&head.headers, incoming, face.limits()).await {
+    let text = match request_body::body(&head.headers, incoming, mcp.limits()).await {
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),
     };
@@ -114,7 +123,7 @@ pub(crate) async fn post(
         Ok(messages) => messages,
         Err(answer) => return body::json(StatusCode::BAD_REQUEST, answer),
     };
-    if !face.gateway().is_ready()
+    if !mcp.gateway().is_ready()
         && let Some(Ok(Message::Request { id, .. })) =
             messages.iter().find(|message| matches!(message, Ok(Message::Request { .. })))
     {
@@ -122,7 +131,7 @@ pub(crate) async fn post(
     }
     for message in messages {
         let posted = match message {
-            Ok(message) => older.take(face.gateway(), traced(head, message)).await,
+            Ok(message) => older.take(mcp.gateway(), traced(head, message)).await,
             Err(answer) => Some(Posted::Answer(answer)),
         };
         if let Some(posted) = posted
@@ -170,7 +179,9 @@ impl LegacyStreams {
 impl LegacyStream {
     async fn take(&self, gateway: &Arc<Gateway>, message: Message) -> Option<Posted> {
         match (message, self.client.get()) {
-            (Message::Request { id, method, params }, None) if method == "initialize" => {
+            (Message::Request { id, method, params }, None)
+                if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
+            {
                 let party = gateway.party(Arc::clone(&self.caller), self.view.clone());
                 let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
                 if let Some(client) = client {
@@ -183,7 +194,7 @@ impl LegacyStream {
                     }
                     // There is always room for it: it is among the first things posted.
                     if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
-                        // The stream ended meanwhile, and with it whoever would have said so.
+                        // The stream ended meanwhile and cannot report that the client is gone.
                         gateway.leave(&client);
                         return None;
                     }
@@ -193,12 +204,8 @@ impl LegacyStream {
             (Message::Request { id, method, params }, Some(client)) => {
                 Some(Posted::Request(gateway.request(client, id, &method, params)))
             }
-            (Message::Request { id, method, .. }, None) if method == "ping" => {
-                Some(Posted::Answer(Answer::result(&id, &Json::empty_object())))
-            }
-            (Message::Request { id, .. }, None) => {
-                let words = "`initialize` comes first";
-                Some(Posted::Answer(Answer::error(Some(&id), -32600, words)))
+            (Message::Request { id, method, .. }, None) => {
+                Some(Posted::Answer(Gateway::before_initialize(&id, &method)))
             }
             (Message::Notification { method, params }, Some(client)) => {
                 gateway.notification(client, &method, params.as_ref());

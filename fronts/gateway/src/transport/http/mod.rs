@@ -1,12 +1,16 @@
 //! The HTTP transport: Streamable HTTP, HTTP with server-sent events, and pages for the operator.
 //!
-//! `serve` accepts connections (`connection`), `router` hands each request to its route after the
-//! checks of `request`. `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the
-//! clients with a handshake, and `response` sends whole bodies and streams.
+//! `serve` accepts connections (`connection`). `routes` checks each request (`request`), has the
+//! `authenticator` find its caller, and hands it to a mounted endpoint: `pages` or `mcp_endpoints`.
+//! `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the clients with a
+//! handshake, and `response` sends whole bodies and streams.
 
 mod serve;
 mod connection;
-mod router;
+mod authenticator;
+mod routes;
+pub mod pages;
+mod mcp_endpoints;
 mod request;
 mod streamable;
 mod batch;
@@ -26,7 +30,11 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-pub use serve::serve;
+pub use authenticator::{Anonymous, Authentication, Authenticator, Unauthenticated};
+pub use mcp_endpoints::{McpEndpoints, NOT_FOUND};
+pub use response::body::Body;
+pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes};
+pub use serve::{Site, serve};
 
 /// How HTTP is served.
 #[derive(Clone, Debug)]
@@ -84,7 +92,7 @@ pub struct HttpLimits {
     pub drain: Duration,
 }
 
-/// An address that is ours.
+/// A bound address.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -97,7 +105,7 @@ pub struct Bound {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// Other machines could call, and nobody would ask who they are.
+    /// Other machines could connect without authentication.
     #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
     Exposed(SocketAddr),
     /// The address is taken, or not ours.
@@ -112,7 +120,7 @@ pub enum HttpError {
     /// A PEM file is there and has nothing of the kind in it.
     #[error("there is no {what} in `{}`", path.display())]
     NotInFile {
-        /// What it should have.
+        /// The kind of item that is missing.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -237,6 +245,11 @@ impl Bound {
     /// The address of the metrics, when they have their own.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(_, address)| *address)
+    }
+
+    /// Sizes and waits.
+    pub fn limits(&self) -> HttpLimits {
+        self.settings.limits
     }
 
     /// `http`, or `https` when connections are encrypted.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use capstan_model::Caller;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,9 +21,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::Gateway;
 use crate::gateway::shutdown::LAST_WORDS;
+use crate::transport::http::authenticator::Authenticator;
 use crate::transport::http::connection::connection_state::{Busy, ConnectionState};
 use crate::transport::http::connection::timeouts::{Socket, Timed};
-use crate::transport::http::router::{Face, Listener, Visitor};
+use crate::transport::http::mcp_endpoints::McpEndpoints;
+use crate::transport::http::pages;
+use crate::transport::http::request::guard::Guard;
+use crate::transport::http::routes::{Connection, Listener, Router, Routes};
 use crate::transport::http::{Bound, HttpLimits};
 
 /// Most headers of a request.
@@ -51,15 +54,33 @@ const METRICS_CONNECTIONS: usize = 16;
 /// How often old sessions are looked for, in the time that one may be idle.
 pub(crate) const SWEEPS: u32 = 8;
 
-/// Accepts the connections of one address, and has all that they share.
+/// Everything that a gateway serves over HTTP.
+pub struct Site {
+    /// The endpoints whose clients and streams end with the site.
+    pub mcp: Arc<McpEndpoints>,
+    /// The routes at the address for clients.
+    pub routes: Routes,
+    /// Authenticates the requests of routes that need a caller.
+    pub authenticator: Arc<dyn Authenticator>,
+}
+
+/// Accepts the connections of one address.
 struct AcceptLoop {
-    face: Arc<Face>,
+    router: Arc<Router>,
+    limits: HttpLimits,
     tls: Option<TlsAcceptor>,
-    listener: Listener,
     commands: watch::Sender<ConnectionCommand>,
     /// Connections that could not be accepted since the last warning, and its time.
     failed: u64,
     told: Option<Instant>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    router: Arc<Router>,
+    limits: HttpLimits,
+    connection: Connection,
+    commands: watch::Receiver<ConnectionCommand>,
 }
 
 /// A command to all connections of a listener.
@@ -73,17 +94,25 @@ enum ConnectionCommand {
 
 /// Serves until `stop`; then requests under way may end, calls that have not ended in time are told
 /// so, and who does not hear that is cut.
-pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output = ()>) {
+pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
     let Bound { listener, address, tls, metrics, settings } = bound;
+    let Site { mcp, routes, authenticator } = site;
+    let gateway = Arc::clone(mcp.gateway());
     let limits = settings.limits;
     gateway.own.store(settings.allowed_hosts.is_empty(), Ordering::Relaxed);
-    let face = Arc::new(Face::new(Arc::clone(&gateway), (address, metrics.as_ref()), &settings));
     let mut aside = JoinSet::new();
-    if let Some((listener, _)) = metrics {
-        aside
-            .spawn(serve_metrics(AcceptLoop::new(&face, tls.clone(), Listener::Metrics), listener));
+    if let Some((listener, address)) = metrics {
+        let router = Router {
+            listener: Listener::Metrics,
+            guard: Guard::new(address, &settings),
+            authenticator: Arc::clone(&authenticator),
+            routes: pages::metrics_only(&gateway),
+        };
+        aside.spawn(serve_metrics(AcceptLoop::new(router, limits, tls.clone()), listener));
     }
-    let mut accept_loop = AcceptLoop::new(&face, tls, Listener::Clients);
+    let guard = Guard::new(address, &settings);
+    let router = Router { listener: Listener::Clients, guard, authenticator, routes };
+    let mut accept_loop = AcceptLoop::new(router, limits, tls);
     let mut connections = JoinSet::new();
     let mut sweep = time::interval(limits.idle_session / SWEEPS);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -98,12 +127,12 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
                 accept_loop.take(accepted, &mut connections).await;
             }
             Some(_) = connections.join_next() => {}
-            _ = sweep.tick() => face.sweep(),
-            _ = forget.tick() => face.forget_streams(),
+            _ = sweep.tick() => mcp.sweep(),
+            _ = forget.tick() => mcp.forget_streams(),
         }
     }
     // Streams on which things are only told would never end by themselves.
-    face.end_streams();
+    mcp.end_streams();
     accept_loop.commands.send_replace(ConnectionCommand::Stop);
     drain((&gateway, &limits), &listener, &mut accept_loop, &mut connections).await;
     drop(listener);
@@ -112,7 +141,7 @@ pub async fn serve(gateway: Arc<Gateway>, bound: Bound, stop: impl Future<Output
         tracing::warn!(connections = connections.len(), "connections are cut");
         connections.shutdown().await;
     }
-    face.end();
+    mcp.end();
 }
 
 /// Waits for the calls under way, and gives them up when their time is over.
@@ -137,7 +166,7 @@ async fn drain(
                 accept_loop.commands.send_replace(ConnectionCommand::Stop);
                 break;
             }
-            // Whoever waits for a call may have to answer a question of its server.
+            // A client of a running call may have to answer a question of its server.
             accepted = listener.accept(), if !is_drained && connections.len() < limits.connections => {
                 accept_loop.take(accepted, connections).await;
             }
@@ -167,9 +196,9 @@ async fn serve_metrics(mut accept_loop: AcceptLoop, listener: TcpListener) {
 // === impl AcceptLoop ===
 
 impl AcceptLoop {
-    fn new(face: &Arc<Face>, tls: Option<TlsAcceptor>, listener: Listener) -> Self {
+    fn new(router: Router, limits: HttpLimits, tls: Option<TlsAcceptor>) -> Self {
         let commands = watch::Sender::new(ConnectionCommand::MakeRoom);
-        Self { face: Arc::clone(face), tls, listener, commands, failed: 0, told: None }
+        Self { router: Arc::new(router), limits, tls, commands, failed: 0, told: None }
     }
 
     /// Takes a connection in.
@@ -180,15 +209,14 @@ impl AcceptLoop {
     ) {
         match accepted {
             Ok((stream, from)) => {
-                let caller = Arc::new(Caller::stranger(Some(from.ip())));
-                let visitor = Visitor {
-                    caller,
-                    listener: self.listener,
-                    state: Arc::new(ConnectionState::new()),
+                let state = Arc::new(ConnectionState::new());
+                let accepted = Accepted {
+                    router: Arc::clone(&self.router),
+                    limits: self.limits,
+                    connection: Connection { from: from.ip(), state },
+                    commands: self.commands.subscribe(),
                 };
-                let face = Arc::clone(&self.face);
-                let commands = self.commands.subscribe();
-                connections.spawn(welcome(face, visitor, (stream, self.tls.clone()), commands));
+                connections.spawn(accepted.welcome(stream, self.tls.clone()));
             }
             Err(error) => self.make_room(&error).await,
         }
@@ -214,27 +242,64 @@ impl AcceptLoop {
     }
 }
 
-/// Serves one connection, encrypted or not.
-async fn welcome(
-    face: Arc<Face>,
-    visitor: Visitor,
-    (stream, tls): (TcpStream, Option<TlsAcceptor>),
-    commands: watch::Receiver<ConnectionCommand>,
-) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection sends late");
+// === impl Accepted ===
+
+impl Accepted {
+    /// Serves the connection, encrypted or not.
+    async fn welcome(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection sends late");
+        }
+        let Some(tls) = tls else { return self.converse(stream).await };
+        let encrypted = tokio::select! {
+            biased;
+            accepted = time::timeout(self.limits.head_wait, tls.accept(stream)) => accepted,
+            () = wait_for_eviction(&self.connection.state, self.commands.clone()) => return,
+        };
+        match encrypted {
+            Ok(Ok(stream)) => self.converse(Box::new(stream)).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
+            Err(_) => tracing::debug!("a connection did not get encrypted in time"),
+        }
     }
-    let Some(tls) = tls else { return converse(face, visitor, stream, commands).await };
-    let state = Arc::clone(&visitor.state);
-    let encrypted = tokio::select! {
-        biased;
-        accepted = time::timeout(face.limits().head_wait, tls.accept(stream)) => accepted,
-        () = wait_for_eviction(&state, commands.clone()) => return,
-    };
-    match encrypted {
-        Ok(Ok(stream)) => converse(face, visitor, Box::new(stream), commands).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
-        Err(_) => tracing::debug!("a connection did not get encrypted in time"),
+
+    async fn converse(self, stream: impl Socket) {
+        let Self { router, limits, connection, mut commands } = self;
+        let state = Arc::clone(&connection.state);
+        let io = TokioIo::new(Timed::new(stream, Arc::clone(&state), &limits));
+        let service = service_fn(|request: Request<Incoming>| {
+            // At once, and not when the future is first polled: from here on the head is read.
+            let busy = Busy::new(&state);
+            let (router, connection) = (Arc::clone(&router), connection.clone());
+            async move {
+                let response = router.answer(request, connection).await;
+                Ok::<_, Infallible>(response.map(|body| body.with(busy)))
+            }
+        });
+        let mut http = http1::Builder::new();
+        http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);
+        // The head has its own limit in `Timed`, which costs no timer a request.
+        http.header_read_timeout(None);
+        let mut connection = pin!(http.serve_connection(io, service));
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = connection.as_mut() => break result,
+                _ = commands.changed() => {
+                    let command = *commands.borrow_and_update();
+                    if command == ConnectionCommand::MakeRoom && state.is_silent_for(SILENCE_GRACE) {
+                        return;
+                    }
+                    if command == ConnectionCommand::Stop || state.is_resting() {
+                        connection.as_mut().graceful_shutdown();
+                        break connection.await;
+                    }
+                }
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(error = %error, "a connection ended early");
+        }
     }
 }
 
@@ -251,46 +316,4 @@ async fn wait_for_eviction(
         }
     }
     std::future::pending::<()>().await;
-}
-
-async fn converse(
-    face: Arc<Face>,
-    visitor: Visitor,
-    stream: impl Socket,
-    mut commands: watch::Receiver<ConnectionCommand>,
-) {
-    let state = Arc::clone(&visitor.state);
-    let io = TokioIo::new(Timed::new(stream, Arc::clone(&state), face.limits()));
-    let service = service_fn(|request: Request<Incoming>| {
-        // At once, and not when the future is first polled: from here on the head is read.
-        let busy = Busy::new(&state);
-        let (face, visitor) = (Arc::clone(&face), visitor.clone());
-        async move {
-            Ok::<_, Infallible>(face.answer(request, visitor).await.map(|body| body.with(busy)))
-        }
-    });
-    let mut http = http1::Builder::new();
-    http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);
-    // The head has its own limit in `Timed`, which costs no timer a request.
-    http.header_read_timeout(None);
-    let mut connection = pin!(http.serve_connection(io, service));
-    let result = loop {
-        tokio::select! {
-            biased;
-            result = connection.as_mut() => break result,
-            _ = commands.changed() => {
-                let command = *commands.borrow_and_update();
-                if command == ConnectionCommand::MakeRoom && state.is_silent_for(SILENCE_GRACE) {
-                    return;
-                }
-                if command == ConnectionCommand::Stop || state.is_resting() {
-                    connection.as_mut().graceful_shutdown();
-                    break connection.await;
-                }
-            }
-        }
-    };
-    if let Err(error) = result {
-        tracing::debug!(error = %error, "a connection ended early");
-    }
 }

@@ -1,4 +1,4 @@
-//! Streamable HTTP: a message is posted, and what comes of it is the answer.
+//! Streamable HTTP: a client posts a message, and the response is its answer.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
+use crate::protocol::era::{Contact, Era, Hint};
 use crate::protocol::fault::MISSING_CAPABILITY;
 use crate::protocol::messages::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages, one};
 use crate::transport::http::batch;
 use crate::transport::http::connection::connection_state::ConnectionState;
+use crate::transport::http::mcp_endpoints::McpEndpoints;
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::header_check::{self, MirroredValues};
 use crate::transport::http::request::request_body::{self, Accepts, SESSION, VERSION};
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Form, outs};
-use crate::transport::http::router::Face;
 use crate::transport::http::sessions::{Held, Key};
 use crate::{Answer, Exchange, Next, Out, Revision, View};
 
 /// A message that is posted.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
-    pub(crate) face: &'a Face,
+    pub(crate) mcp: &'a McpEndpoints,
     pub(crate) head: &'a Parts,
     pub(crate) state: &'a ConnectionState,
 }
@@ -60,33 +61,34 @@ pub(crate) enum NoSession {
 pub(crate) async fn post(
     post: Post<'_>,
     incoming: Incoming,
-    (caller, view): (Arc<Caller>, View),
+    caller: Arc<Caller>,
+    view: View,
 ) -> Response<Body> {
-    let Post { face, head, .. } = post;
+    let Post { mcp, head, .. } = post;
     let accepts = Accepts::of(&head.headers);
     if accepts == Accepts::Neither {
         let words = "answers are `application/json` or `text/event-stream`";
         return body::refusal(StatusCode::NOT_ACCEPTABLE, words);
     }
-    let text = match request_body::body(&head.headers, incoming, face.limits()).await {
+    let text = match request_body::body(&head.headers, incoming, mcp.limits()).await {
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),
     };
     if is_batch(&text) {
-        return match session(face, head, &caller, &view) {
+        return match session(mcp, head, &caller, &view) {
             Ok(session) => Box::pin(batch::answer(post, &text, accepts, session)).await,
             Err(missing) => no_batch(&text, missing),
         };
     }
     let message = one(&text);
-    // Whoever needs some of it holds on to it; nobody else does while the request is worked on.
+    // The message holds the bytes that it needs; the buffer is not kept while the request runs.
     drop(text);
     match message {
         Ok(Message::Request { id, method, params }) => {
             let asked = Asked { id, method, params };
-            request(post, accepts, (caller, view), asked).await
+            request(post, accepts, caller, view, asked).await
         }
-        Ok(message) => tell(face, head, &caller, &view, message),
+        Ok(message) => tell(mcp, head, &caller, &view, message),
         Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
     }
 }
@@ -94,35 +96,37 @@ pub(crate) async fn post(
 async fn request(
     post: Post<'_>,
     accepts: Accepts,
-    (caller, view): (Arc<Caller>, View),
+    caller: Arc<Caller>,
+    view: View,
     mut asked: Asked,
 ) -> Response<Body> {
-    let Post { face, head, .. } = post;
-    if !face.gateway().is_ready() {
+    let Post { mcp, head, .. } = post;
+    if !mcp.gateway().is_ready() {
         return body::stopping(Some(&asked.id));
     }
     asked.params =
         caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, asked.params));
-    if let Some(said) = modern(&head.headers, &asked) {
-        let made = make_modern(face, head, (caller, view), &asked, &said);
+    let contact = Contact::of(hint(&head.headers), &asked.method, asked.params.as_ref());
+    if contact == Contact::Modern {
+        let made = make_modern(mcp, head, caller, view, &asked);
         return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
-                let exchange = ask(face, accepts, &client, (id, &method, params));
+                let exchange = ask(mcp, accepts, &client, (id, &method, params));
                 answer(post, accepts, exchange, None).await
             }
             Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
         };
     }
-    if asked.method == "initialize" {
-        return Box::pin(initialize(face, head, (caller, view), asked)).await;
+    if contact == Contact::Initialize {
+        return Box::pin(initialize(mcp, head, caller, view, asked)).await;
     }
-    let session = match session(face, head, &caller, &view) {
+    let session = match session(mcp, head, &caller, &view) {
         Ok(session) => session,
         Err(missing) => return missing.response(Some(&asked.id)),
     };
     let Asked { id, method, params } = asked;
-    let exchange = ask(face, accepts, session.client(), (id, &method, params));
+    let exchange = ask(mcp, accepts, session.client(), (id, &method, params));
     answer(post, accepts, exchange, Some(session)).await
 }
 
@@ -139,7 +143,7 @@ fn no_batch(text: &Bytes, missing: NoSession) -> Response<Body> {
 
 /// Takes a notification, or the reply to a request of ours.
 fn tell(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
     caller: &Caller,
     view: &View,
@@ -157,13 +161,13 @@ fn tell(
             }
         };
     }
-    let session = match session(face, head, caller, view) {
+    let session = match session(mcp, head, caller, view) {
         Ok(session) => session,
         Err(missing) => return missing.response(None),
     };
     match message {
         Message::Notification { method, params } => {
-            face.gateway().notification(session.client(), &method, params.as_ref());
+            mcp.gateway().notification(session.client(), &method, params.as_ref());
         }
         Message::Reply { id: Some(id), reply } => session.client().take_reply(&id, reply),
         Message::Reply { id: None, .. } | Message::Request { .. } => {}
@@ -173,7 +177,7 @@ fn tell(
 
 /// The session that a request belongs to.
 pub(crate) fn session(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
     caller: &Caller,
     view: &View,
@@ -184,7 +188,7 @@ pub(crate) fn session(
         return Err(NoSession::Several);
     }
     let key = Key::parse(key.as_bytes()).ok_or(NoSession::Unknown)?;
-    face.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
+    mcp.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
 }
 
 /// Whether the header says that the request is modern.
@@ -198,51 +202,54 @@ fn check_version(headers: &HeaderMap) -> Result<(), NoSession> {
     if known.is_some() { Ok(()) } else { Err(NoSession::Version) }
 }
 
-/// What a request says that its headers repeat, when it is modern.
-fn modern(headers: &HeaderMap, asked: &Asked) -> Option<MirroredValues> {
-    let says_modern = says_modern(headers);
-    if !says_modern && headers.contains_key(&SESSION) {
-        return None;
+/// The era that the headers of a request declare.
+fn hint(headers: &HeaderMap) -> Hint {
+    if says_modern(headers) {
+        Hint::Declared(Era::Modern)
+    } else if headers.contains_key(&SESSION) {
+        Hint::Declared(Era::Legacy)
+    } else {
+        Hint::None
     }
-    let said = MirroredValues::read(&asked.method, asked.params.as_ref());
-    let is = says_modern || said.version.is_some() || asked.method == "server/discover";
-    is.then_some(said)
 }
 
 /// The client of a modern request, or the answer when it is refused.
 async fn make_modern(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
-    (caller, view): (Arc<Caller>, View),
+    caller: Arc<Caller>,
+    view: View,
     asked: &Asked,
-    said: &MirroredValues,
 ) -> Result<Arc<crate::Client>, Answer> {
     let Asked { id, method, params } = asked;
+    let said = MirroredValues::read(method, params.as_ref());
     let mismatch = |mismatch: header_check::Mismatch| {
         Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
     };
     if let Some(version) = &said.version {
         header_check::check_version(&head.headers, version).map_err(mismatch)?;
     }
-    let party = face.gateway().stateless(caller, view);
-    let client = face.gateway().modern(id, params.as_ref(), party)?;
+    let party = mcp.gateway().stateless(caller, view);
+    let client = mcp.gateway().modern(id, params.as_ref(), party)?;
     if let Some(member) = said.no_text {
         let words = format!("`{member}` must be a text");
         return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
     }
-    header_check::check(&head.headers, method, said).map_err(mismatch)?;
+    header_check::check(&head.headers, method, &said).map_err(mismatch)?;
     if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
-        let hub = face.gateway().hub();
-        let repeated = face.repeats().check(&hub, &head.headers, &client, (name, params)).await;
+        let hub = mcp.gateway().hub();
+        let repeated =
+            mcp.argument_headers().check(&hub, &head.headers, &client, (name, params)).await;
         repeated.map_err(mismatch)?;
     }
     Ok(client)
 }
 
 async fn initialize(
-    face: &Face,
+    mcp: &McpEndpoints,
     head: &Parts,
-    (caller, view): (Arc<Caller>, View),
+    caller: Arc<Caller>,
+    view: View,
     asked: Asked,
 ) -> Response<Body> {
     if let Err(missing) = check_version(&head.headers) {
@@ -253,17 +260,17 @@ async fn initialize(
         body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
     };
     let info = asked.params.as_ref().and_then(|params| object::get(params, "clientInfo"));
-    let Ok(place) = face.sessions().place(face.gateway().peer(&caller, info.as_ref())) else {
+    let Ok(place) = mcp.sessions().place(mcp.gateway().peer(&caller, info.as_ref())) else {
         return full(&asked.id);
     };
     // A copy, so that a session does not hold on to the buffer of its connection.
     let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
     let params = params.and_then(|params| Json::parse(params).ok());
-    let party = face.gateway().party(caller, view);
-    let (answer, client) = face.gateway().initialize(&asked.id, params.as_ref(), party).await;
+    let party = mcp.gateway().party(caller, view);
+    let (answer, client) = mcp.gateway().initialize(&asked.id, params.as_ref(), party).await;
     let Some(client) = client else { return body::json(StatusCode::OK, answer) };
-    let Ok(key) = face.sessions().add(Arc::clone(&client), place) else {
-        face.gateway().leave(&client);
+    let Ok(key) = mcp.sessions().add(Arc::clone(&client), place) else {
+        mcp.gateway().leave(&client);
         return full(&asked.id);
     };
     let mut response = body::json(StatusCode::OK, answer);
@@ -275,43 +282,45 @@ async fn initialize(
 
 /// Hands a request on. A large answer comes in parts, but never as an event.
 fn ask(
-    face: &Face,
+    mcp: &McpEndpoints,
     accepts: Accepts,
     client: &Arc<crate::Client>,
     (id, method, params): (RequestId, &str, Option<Json>),
 ) -> Exchange {
     if accepts == Accepts::Events {
-        face.gateway().request(client, id, method, params)
+        mcp.gateway().request(client, id, method, params)
     } else {
-        face.gateway().request_streamed(client, id, method, params)
+        mcp.gateway().request_streamed(client, id, method, params)
     }
 }
 
-/// What comes of a request: its answer, or events when something comes before it.
+/// The response to a request: its answer, or events when messages come before it.
 async fn answer(
     post: Post<'_>,
     accepts: Accepts,
     mut exchange: Exchange,
     session: Option<Held>,
 ) -> Response<Body> {
-    let is_modern = session.is_none();
     let first = loop {
         let next = tokio::select! {
             biased;
             next = exchange.next_or_stream() => next,
             () = post.state.probed() => {
                 let form = if accepts.events() { Form::Events } else { Form::Json };
-                return post.face.begun(form, (Vec::new(), outs(exchange)), session);
+                return post.mcp.begun(form, (Vec::new(), outs(exchange)), session);
             }
         };
         let next = match next {
-            Some(Next::Streamed(coming)) => return body::coming(*coming, session),
+            Some(Next::Streamed(coming)) => return body::streamed(*coming, session),
             Some(Next::Out(out)) => Some(out),
             None => None,
         };
         match next {
             Some(Out::Answer(answer)) if accepts != Accepts::Events => {
-                let status = if is_modern { status(&answer) } else { StatusCode::OK };
+                let status = match &session {
+                    None => status(&answer),
+                    Some(_) => StatusCode::OK,
+                };
                 return body::json(status, answer);
             }
             // There is no way to say it to a client that takes no events.
@@ -321,11 +330,11 @@ async fn answer(
                 }
             }
             Some(out) => break out,
-            // It was cancelled, and nobody waits for it.
+            // The request was cancelled.
             None => return body::bare(StatusCode::ACCEPTED),
         }
     };
-    post.face.streamed(vec![first], outs(exchange), session)
+    post.mcp.streamed(vec![first], outs(exchange), session)
 }
 
 /// The status that goes with the answer to a modern request.

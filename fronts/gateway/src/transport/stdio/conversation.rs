@@ -1,4 +1,4 @@
-//! What becomes of each message of the client.
+//! Handles the messages of the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::client::MAX_RUNNING;
+use crate::protocol::era::{Contact, Hint};
 use crate::protocol::messages::{INVALID_REQUEST, cancelled, is_batch, messages, one};
 use crate::transport::stdio::batch::{BatchId, Batches};
 use crate::transport::stdio::outbox::Outbox;
@@ -22,24 +23,24 @@ const MAX_WAITING: usize = 4 * 1024 * 1024;
 /// A conversation with the client on the other side.
 pub(crate) struct Conversation {
     pub(crate) gateway: Arc<Gateway>,
-    /// What waits to be written.
+    /// Messages that wait to be written.
     pub(crate) out: Outbox,
     party: Party,
     /// The client as it introduced itself, if it did.
     legacy: Option<Arc<Client>>,
-    /// What is worked on.
+    /// Running requests.
     pub(crate) work: Work,
-    /// Whether it is just being greeted; until then nobody knows who asks.
+    /// Whether `initialize` is in progress; no message is read meanwhile.
     greeting: bool,
     /// Requests that came without a handshake: each is a client of its own.
     modern: HashMap<RequestId, Arc<Client>>,
     batches: Batches,
 }
 
-/// What may have something to say.
+/// Sources of messages to the client.
 pub(crate) struct Work {
     running: FuturesUnordered<BoxFuture<'static, Event>>,
-    /// What the client is told that belongs to no request.
+    /// Messages that belong to no request.
     inbox: Option<mpsc::Receiver<Bytes>>,
 }
 
@@ -169,33 +170,31 @@ impl Conversation {
         params: Option<Json>,
         batch: Option<BatchId>,
     ) {
-        let modern = Gateway::is_modern(params.as_ref());
-        if method == "initialize" && !modern {
+        let hint = if self.legacy.is_some() { Hint::Initialized } else { Hint::None };
+        let contact = Contact::of(hint, method, params.as_ref());
+        if contact == Contact::Initialize {
             return self.greet(id, params, batch);
         }
         let refuse = |message| Answer::error(Some(&id), INVALID_REQUEST, message);
         if self.work.running.len() >= MAX_RUNNING {
             return self.answer(refuse("too many requests at the same time"), batch);
         }
-        let client = match (&self.legacy, modern) {
-            (Some(client), false) => Arc::clone(client),
-            // Whoever wants to know whether we are there need not say who asks.
-            (None, false) if method == "ping" => {
-                return self.answer(Answer::result(&id, &Json::empty_object()), batch);
+        let client = match (contact, &self.legacy) {
+            (Contact::Legacy | Contact::Initialize, Some(client)) => Arc::clone(client),
+            (Contact::Legacy | Contact::Initialize, None) => {
+                return self.answer(Gateway::before_initialize(&id, method), batch);
             }
-            // Whoever neither introduces itself nor says enough is told what is missing.
-            (None, false) if method != "server/discover" => {
-                return self.answer(refuse("a conversation begins with `initialize`"), batch);
-            }
-            (_, _) if self.modern.contains_key(&id) => {
+            (Contact::Modern, _) if self.modern.contains_key(&id) => {
                 return self.answer(refuse("there is a request of that id already"), batch);
             }
-            (_, _) => match self.gateway.modern(&id, params.as_ref(), self.party.clone()) {
-                Ok(client) => client,
-                Err(answer) => return self.answer(answer, batch),
-            },
+            (Contact::Modern, _) => {
+                match self.gateway.modern(&id, params.as_ref(), self.party.clone()) {
+                    Ok(client) => client,
+                    Err(answer) => return self.answer(answer, batch),
+                }
+            }
         };
-        let modern = client.revision().is_modern();
+        let modern = contact == Contact::Modern;
         if modern {
             self.modern.insert(id.clone(), Arc::clone(&client));
         }
@@ -221,8 +220,7 @@ impl Conversation {
 
     fn notification(&mut self, method: &str, params: Option<&Json>) {
         // Without a handshake each request is a client of its own, and only we know which.
-        if method == "notifications/cancelled"
-            && let Some(id) = params.and_then(cancelled)
+        if let Some(id) = cancelled(method, params)
             && let Some(client) = self.modern.get(&id)
         {
             return client.cancel(&id);
@@ -292,7 +290,7 @@ impl Conversation {
 // === impl Work ===
 
 impl Work {
-    /// What comes next. Nothing is lost when this is dropped.
+    /// The next event. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Event {
         let Self { running, inbox } = self;
         let told = async {

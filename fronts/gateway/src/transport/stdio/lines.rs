@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// What stands behind the last newline, when nothing follows.
+    /// The text after the last newline, at the end of the input.
     pub(crate) fn rest(&mut self) -> Option<Line> {
         let length = self.buffer.len();
         self.searched = 0;

@@ -1,8 +1,8 @@
-//! The stdio face: one client, who talks over our standard input and output.
+//! The stdio transport: one client over standard input and output.
 //!
-//! Read in this order: [`serve`] carries messages until the client is gone, `conversation` says
-//! what becomes of each, `batch` is several at once, `lines` and `outbox` are the two ends, and
-//! [`streams`] opens our own standard streams.
+//! [`serve`] carries messages until the client is gone. `conversation` handles each one, `batch`
+//! collects the answers of a batch, `lines` and `outbox` read and write, and [`streams`] opens the
+//! standard streams.
 //!
 //! **Invariant:** stdout belongs to the protocol. Nothing but messages is ever written there.
 
@@ -131,7 +131,7 @@ struct End<'a> {
     given_up: bool,
 }
 
-/// What happens while we end.
+/// Events of a shutdown.
 enum Late {
     Drained,
     TimeIsUp,

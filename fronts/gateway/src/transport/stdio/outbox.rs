@@ -1,4 +1,4 @@
-//! What waits to be written, as few writes as possible.
+//! Messages that wait to be written, in as few writes as possible.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};

@@ -24,7 +24,7 @@ pub struct Output(To);
 
 /// A stream to a client.
 pub trait Outlet: AsyncWrite + Unpin {
-    /// Whether somebody may still read what is written.
+    /// Whether the other side still reads.
     fn is_read(&self) -> bool;
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Freshness, Hub};
-use capstan_model::{ItemId, ServerName, Target};
+use capstan_hub::{Call, Freshness, Hub};
+use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
@@ -19,11 +19,11 @@ const KEYWORD: &str = "x-mcp-header";
 /// How deep in an argument such a value may stand.
 const MAX_DEPTH: usize = 16;
 
-/// What the tools of each server ask for.
+/// The headers that each server's tools require.
 #[derive(Default)]
 pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
 
-/// What the tools of a server ask for. As long as its list is the same, so is this.
+/// The headers that a server's tools require, cached for one version of its list.
 struct Known {
     list: Arc<[Item]>,
     /// Only the tools that ask for anything.
@@ -48,11 +48,13 @@ impl ArgumentHeaders {
         client: &Client,
         (name, params): (&str, &Json),
     ) -> Result<(), Mismatch> {
-        let id = match client.view() {
-            View::All => hub.ids_of(&Target::tool(name)).next(),
-            View::One(server) => Some(ItemId { server: server.clone(), item: name.to_owned() }),
+        let target = match client.view() {
+            View::All => Target::tool(name),
+            View::One(server) => {
+                Target::exact(Kind::Tool, ItemId { server: server.clone(), item: name.to_owned() })
+            }
         };
-        let id = id.map(|id| hub.catalog().overrides.own_name(id));
+        let id = hub.ids_of(&target).next().map(|id| hub.catalog().overrides.own_name(id));
         let Some(ItemId { server, item }) = id else { return Ok(()) };
         if !hub.has(&server) {
             return Ok(());
@@ -61,9 +63,20 @@ impl ArgumentHeaders {
         if hub.policy().out_of_reach(client.caller(), &server).is_some() {
             return Ok(());
         }
-        // Where there is no list, the call fails for the same reason, and says it better.
-        let Ok(list) = hub.list(&server, Listing::Tools, Freshness::Current).await else {
-            return Ok(());
+        let record = || {
+            let call = Call::new(Arc::clone(client.caller()), target.clone(), None);
+            hub.begin(&call)
+        };
+        let list = if let Some(list) = hub.listed(&server, Listing::Tools) {
+            list
+        } else {
+            // The client may go away while its server starts, which is written down.
+            let attempt = record();
+            let list = hub.list(&server, Listing::Tools, Freshness::Current).await;
+            attempt.pass_on();
+            // Where there is no list, the call fails for the same reason, and says it better.
+            let Ok(list) = list else { return Ok(()) };
+            list
         };
         let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
         let known = list.iter().find(|one| one.name == item);
@@ -72,11 +85,12 @@ impl ArgumentHeaders {
         }
         let arguments = object::get(params, "arguments");
         for Repeat { header, path } in &*repeats {
-            let given = match headers.get(header) {
-                None => None,
-                Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch::PARAM)?),
-            };
-            if given != arguments.as_ref().and_then(|arguments| text_at(arguments, path)) {
+            let given = headers.get(header).map(|given| given.to_str().ok().and_then(decode));
+            let expected = arguments.as_ref().and_then(|arguments| text_at(arguments, path));
+            if given != expected.map(Some) {
+                let problem = "a header does not repeat its argument".to_owned();
+                let item = name.to_owned();
+                record().refuse(CallError::InvalidArguments { item, problem });
                 return Err(Mismatch::PARAM);
             }
         }
@@ -135,7 +149,7 @@ fn walk(schema: &Json, path: &mut Vec<String>, repeats: &mut Vec<Repeat>) {
     }
 }
 
-/// What stands in an argument, as a header says it; `None` for what no header repeats.
+/// The text of an argument in the form of a header; `None` for values that headers do not repeat.
 fn text_at(arguments: &Json, path: &[String]) -> Option<String> {
     let value = path.iter().try_fold(arguments.clone(), |value, name| object::get(&value, name))?;
     let text = value.as_str();

@@ -16,11 +16,11 @@ use crate::transport::http::response::body::{self, Body};
 /// The methods of all routes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
-/// What a page may read beside the body.
+/// Response headers that a page may read.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate");
 
-/// What a page may send when its browser does not say what it wants to.
+/// Request headers that a page may send if its browser does not name them.
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, \
      Mcp-Name, Mcp-Session-Id",

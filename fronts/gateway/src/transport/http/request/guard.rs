@@ -1,4 +1,4 @@
-//! Who may call at all: requests made through a page or a name that is not ours are refused.
+//! Refuses requests with a foreign `Host` or `Origin`.
 //!
 //! A page on the web can make a browser of this machine call a local server, and can make its own
 //! name point there (DNS rebinding). The browser then says so in `Host` and `Origin`.
@@ -91,8 +91,7 @@ impl Guard {
             return true;
         }
         if let Some(address) = address(name) {
-            // Nobody can make an address point elsewhere. Where we listen on all of them, there
-            // is no telling which are ours.
+            // DNS cannot redirect an address. A listener on all addresses accepts each of them.
             if address == self.listen || self.listen.is_unspecified() {
                 return true;
             }

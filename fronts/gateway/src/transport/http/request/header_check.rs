@@ -1,5 +1,6 @@
-//! The headers of a modern request repeat what is in its body, for those who route by them. Who
-//! reads the body must see to it that they do.
+//! Checks that the headers of a modern request repeat the values of its body.
+//!
+//! Proxies route by these headers; a mismatch could evade their rules.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +24,7 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 #[error("the header `{0}` is missing or does not fit the body")]
 pub(crate) struct Mismatch(&'static str);
 
-/// What the body of a request says that its headers repeat.
+/// The values of a body that its headers repeat.
 pub(crate) struct MirroredValues {
     /// The revision it is written in.
     pub(crate) version: Option<String>,

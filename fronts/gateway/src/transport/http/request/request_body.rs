@@ -27,7 +27,7 @@ pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ve
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// What most clients send.
+/// The `Accept` header of most clients.
 const BOTH: &[u8] = b"application/json, text/event-stream";
 
 /// Why a body is not read.
@@ -45,7 +45,7 @@ pub(crate) enum Unread {
     Broken,
 }
 
-/// What the client takes for an answer.
+/// The media types that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepts {
     Both,

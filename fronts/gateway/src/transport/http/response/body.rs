@@ -1,4 +1,4 @@
-//! What goes back: whole answers in as few pieces as possible, or a stream of events.
+//! Response bodies: whole answers in few pieces, or a stream of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -26,7 +26,7 @@ const SMALL: usize = 16 * 1024;
 static UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The body of an answer.
-pub(crate) struct Body {
+pub struct Body {
     kind: Kind,
     /// The connection is busy until the body is gone.
     busy: Option<Busy>,
@@ -40,16 +40,22 @@ enum Kind {
     /// The answers of a batch.
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
-    /// An answer that is still coming, and the session that it belongs to.
-    Continuation(Box<(StreamedAnswer, Option<Held>)>),
+    /// A streamed answer, and the session that it belongs to.
+    Streamed(Box<(StreamedAnswer, Option<Held>)>),
 }
 
-/// A status without more to say.
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self { kind: Kind::One(bytes), busy: None }
+    }
+}
+
+/// A response without a body.
 pub(crate) fn bare(status: StatusCode) -> Response<Body> {
     response(status, Kind::Empty)
 }
 
-/// A refusal in words.
+/// A refusal with a text.
 pub(crate) fn refusal(status: StatusCode, words: impl std::fmt::Display) -> Response<Body> {
     text(status, format!("{words}\n"))
 }
@@ -92,9 +98,9 @@ pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
     as_json(response(status, kind))
 }
 
-/// An answer that is still coming.
-pub(crate) fn coming(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
-    as_json(response(StatusCode::OK, Kind::Continuation(Box::new((answer, session)))))
+/// An answer that is streamed.
+pub(crate) fn streamed(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
+    as_json(response(StatusCode::OK, Kind::Streamed(Box::new((answer, session)))))
 }
 
 /// The answers of a batch.
@@ -146,7 +152,7 @@ fn length(size: usize) -> u64 {
 impl Body {
     /// Keeps the connection busy until the body is gone.
     pub(crate) fn with(self, busy: Busy) -> Self {
-        if matches!(self.kind, Kind::Continuation(_)) {
+        if matches!(self.kind, Kind::Streamed(_)) {
             busy.set_streaming();
         }
         Self { busy: Some(busy), ..self }
@@ -176,14 +182,14 @@ impl hyper::body::Body for Body {
                 Poll::Pending if busy.as_ref().is_some_and(Busy::take_probe) => Some(events.beat()),
                 Poll::Pending => return Poll::Pending,
             },
-            Kind::Continuation(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
+            Kind::Streamed(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
                 Ok(piece) => piece,
                 // Only a connection that is cut tells the client that this is not the end.
                 Err(cut) => return Poll::Ready(Some(Err(cut))),
             },
         };
         if piece.is_none() {
-            // What an open stream holds on to is let go with its end, not with its connection.
+            // The resources of a stream are released at its end, not with its connection.
             self.kind = Kind::Empty;
         }
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
@@ -192,7 +198,7 @@ impl hyper::body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::One(_) | Kind::Events(_) | Kind::Continuation(_) => false,
+            Kind::One(_) | Kind::Events(_) | Kind::Streamed(_) => false,
             Kind::Partly(_, left) | Kind::Batch(_, left) => *left == 0,
         }
     }
@@ -202,7 +208,7 @@ impl hyper::body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::One(whole) => SizeHint::with_exact(length(whole.len())),
             Kind::Partly(_, left) | Kind::Batch(_, left) => SizeHint::with_exact(*left),
-            Kind::Events(_) | Kind::Continuation(_) => SizeHint::default(),
+            Kind::Events(_) | Kind::Streamed(_) => SizeHint::default(),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The ids of events, by which a client that comes back says what it saw last.
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The answer to what was posted.
     Call,
-    /// What belongs to no request.
+    /// Messages that belong to no request.
     Standing,
 }
 

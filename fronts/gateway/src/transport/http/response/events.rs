@@ -30,7 +30,7 @@ const SMALL: usize = 16 * 1024;
 
 /// A stream of events.
 pub(crate) struct Events {
-    /// What was found and not yet sent.
+    /// Bytes to send next.
     ready: VecDeque<Bytes>,
     source: Source,
     form: Form,
@@ -56,15 +56,15 @@ pub(crate) enum Form {
 pub(crate) enum Source {
     /// One request, or several.
     Request(BoxStream<'static, Out>),
-    /// What belongs to no request.
+    /// Messages that belong to no request.
     Inbox(mpsc::Receiver<Bytes>),
     /// Everything of an older client.
     LegacyStream(Line),
-    /// What can be read on by another connection.
+    /// A stream that another connection can resume.
     Resumable(Reader),
 }
 
-/// What comes back for a request, one after the other.
+/// The output of a request as a stream.
 pub(crate) fn outs(exchange: Exchange) -> BoxStream<'static, Out> {
     let next = |mut exchange: Exchange| async move {
         let out = exchange.next().await?;

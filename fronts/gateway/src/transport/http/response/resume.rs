@@ -1,7 +1,7 @@
 //! Streams that outlive their connections: what was sent on one is kept for a while, and a client
 //! that comes back with the id of the last event it saw gets the rest.
 //!
-//! A call whose stream breaks goes on meanwhile. It is cancelled when nobody has come back in time.
+//! A call whose stream breaks continues. It is cancelled if its client does not return in time.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -40,7 +40,7 @@ pub(crate) struct Tracks {
     shares: Arc<FairShares>,
     budget: Arc<Budget>,
     numbers: AtomicU64,
-    /// How long a stream is kept that nobody reads.
+    /// How long a stream without a reader is kept.
     wait: Duration,
 }
 
@@ -62,14 +62,14 @@ struct Track {
 struct State {
     /// Where events come from; none when there are no more.
     source: Option<Source>,
-    /// What was sent last, without a gap.
+    /// The last events, without a gap.
     kept: VecDeque<Event>,
     /// The number of the next event.
     next: u64,
-    /// Whose turn it is to read; whoever comes takes it from whoever has it.
+    /// The current reader. A new reader replaces it.
     turn: u64,
     waker: Option<Waker>,
-    /// Since when nobody reads.
+    /// When the last reader left.
     left: Option<Instant>,
 }
 
@@ -151,7 +151,7 @@ impl Tracks {
         let mut state = track.state();
         let first = state.kept.front().map_or(state.next, |event| event.number);
         let at = id.number.saturating_add(1);
-        // What a call says must be whole; of what is only told, late is better than never.
+        // The events of a call must be complete; a standing stream may have a gap.
         if at > state.next || (at < first && id.kind == Kind::Call) {
             return Err(session);
         }
@@ -169,7 +169,7 @@ impl Tracks {
         drop(own);
     }
 
-    /// Forgets what nobody has come back for.
+    /// Drops the streams whose client has not returned in time.
     pub(crate) fn sweep(&self) {
         let mut old = Vec::new();
         self.table().retain(|_, own| {
@@ -178,7 +178,7 @@ impl Tracks {
         });
     }
 
-    /// Ends what nobody reads: nobody can come back any more.
+    /// Ends the streams without a reader. Their clients cannot return any more.
     pub(crate) fn give_up(&self) {
         let all: Vec<Arc<Track>> =
             self.table().values().flat_map(|own| &own.tracks).cloned().collect();
@@ -241,13 +241,13 @@ impl Track {
         Poll::Ready(Some(event))
     }
 
-    /// Goes on without a connection, for as long as somebody may come back.
+    /// Reads the source without a connection, as long as the client may return.
     async fn go_on(self: Arc<Self>, turn: u64, mut at: u64, wait: Duration) {
         let rest = async {
             while let Some(event) = poll_fn(|cx| self.poll_event(cx, turn, at)).await {
                 at = event.number + 1;
                 if event.spent.is_none() {
-                    // Nobody could get it any more.
+                    // It could not be resumed.
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! What is kept of streams, and what goes first.
+//! Which streams are kept, and which are dropped first.
 
 use capstan_model::{Caller, Front};
 use tokio::sync::mpsc;

@@ -1,0 +1,174 @@
+//! Credentials that are added to requests.
+//!
+//! **Invariant:** this crate knows no login. It asks [`Credentials`] for the proof of each request and
+//! tells them when the server does not accept it.
+
+use capstan_model::Secret;
+use futures::future::BoxFuture;
+use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::client::HttpError;
+use crate::transport::{HttpRequest, Target};
+
+/// Proves to a server who sends a request.
+pub trait Credentials: Send + Sync {
+    /// Adds the proof to a request: headers, query parameters or cookies.
+    fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a>;
+
+    /// Notes that the server answered with status 401. True when another proof is worth one more
+    /// request.
+    fn challenged(&self) -> bool;
+}
+
+/// The state of a proof.
+pub enum Applied<'a> {
+    /// It is in the request.
+    Ready,
+    /// It must be fetched first, and is in the request when the future is done.
+    Wait(BoxFuture<'a, Result<(), HttpError>>),
+}
+
+/// Headers of the configuration. Headers that a request has already win.
+pub(crate) struct StaticHeaders(HeaderMap);
+
+// === impl StaticHeaders ===
+
+impl StaticHeaders {
+    /// The headers, without those that frame a message.
+    ///
+    /// # Errors
+    /// When a header cannot be sent.
+    pub(crate) fn new(given: &[(String, Secret<String>)]) -> Result<Self, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let bad = || format!("its header `{name}` cannot be sent");
+            let (name, value) = sensitive(name, value.reveal()).ok_or_else(bad)?;
+            headers.append(name, value);
+        }
+        for name in ["content-length", "transfer-encoding", "connection"] {
+            headers.remove(name);
+        }
+        Ok(Self(headers))
+    }
+}
+
+impl Credentials for StaticHeaders {
+    fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a> {
+        for name in self.0.keys() {
+            if request.headers.contains_key(name) {
+                continue;
+            }
+            for value in self.0.get_all(name) {
+                request.headers.append(name, value.clone());
+            }
+        }
+        Applied::Ready
+    }
+
+    fn challenged(&self) -> bool {
+        false
+    }
+}
+
+// === impl HttpRequest ===
+
+impl HttpRequest {
+    /// Adds a header.
+    ///
+    /// # Errors
+    /// When it has characters that cannot be sent.
+    pub fn add_header(&mut self, name: &str, value: &str) -> Result<(), HttpError> {
+        let (name, value) = sensitive(name, value).ok_or(UNFIT)?;
+        self.headers.append(name, value);
+        Ok(())
+    }
+
+    /// Adds a cookie behind those that the request has.
+    ///
+    /// # Errors
+    /// When it has characters that cannot be sent.
+    pub fn add_cookie(&mut self, name: &str, value: &str) -> Result<(), HttpError> {
+        let before = self.headers.get(COOKIE).map(HeaderValue::as_bytes);
+        let before = before.map(|cookies| [cookies, b"; "].concat()).unwrap_or_default();
+        let cookies = [before, format!("{name}={value}").into_bytes()].concat();
+        let mut cookies = HeaderValue::from_bytes(&cookies).map_err(|_| UNFIT)?;
+        cookies.set_sensitive(true);
+        self.headers.insert(COOKIE, cookies);
+        Ok(())
+    }
+
+    /// Adds an escaped pair such as `key=value` to the query.
+    pub fn add_query(&mut self, pair: &str) {
+        let mut url = self.to.url().clone();
+        let query = match url.query().filter(|query| !query.is_empty()) {
+            Some(query) => format!("{query}&{pair}"),
+            None => pair.to_owned(),
+        };
+        url.set_query(Some(&query));
+        self.to = Target::from(url);
+    }
+}
+
+/// Why a request with such a header is not sent.
+const UNFIT: HttpError = HttpError::Unfit("a header has characters that cannot be sent");
+
+/// A header whose value no debug output shows; `None` when it cannot be sent.
+fn sensitive(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::{Method, Url};
+
+    use super::*;
+    use crate::payload::Payload;
+
+    fn request(url: &str) -> HttpRequest {
+        let to = Url::parse(url).unwrap().into();
+        HttpRequest { method: Method::GET, to, headers: HeaderMap::new(), body: Payload::default() }
+    }
+
+    #[test]
+    fn a_proof_stands_behind_the_query_and_the_cookies_of_a_request() {
+        for (url, expected) in [
+            ("https://h/a", "https://h/a?k=%26"),
+            ("https://h/a?", "https://h/a?k=%26"),
+            ("https://h/a?x=1", "https://h/a?x=1&k=%26"),
+        ] {
+            let mut request = request(url);
+            request.add_query("k=%26");
+            assert_eq!(request.to.url().as_str(), expected, "{url}");
+        }
+        let mut request = request("https://h/");
+        request.add_cookie("a", "1").unwrap();
+        request.add_cookie("b", "2").unwrap();
+        assert_eq!(request.headers.get(COOKIE).unwrap(), "a=1; b=2");
+        assert_eq!(request.headers.get_all(COOKIE).iter().count(), 1);
+    }
+
+    #[test]
+    fn headers_of_the_configuration_give_way_and_do_not_frame_the_message() {
+        let given = [("X-Key", "k"), ("accept", "*/*"), ("Content-Length", "7"), ("x-key", "l")];
+        let given = given.map(|(name, value)| (name.to_owned(), Secret::new(value.to_owned())));
+        let headers = StaticHeaders::new(&given).unwrap();
+        let mut request = request("https://h/");
+        request.add_header("accept", "text/plain").unwrap();
+        assert!(matches!(headers.apply(&mut request), Applied::Ready));
+        let key: Vec<_> = request.headers.get_all("x-key").iter().collect();
+        assert_eq!(key, ["k", "l"]);
+        assert_eq!(request.headers.get("accept").unwrap(), "text/plain");
+        assert!(!request.headers.contains_key("content-length"));
+        assert!(!format!("{:?}", request.headers).contains("\"k\""));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        assert_eq!(request("https://h/").add_header("a b", "1"), Err(UNFIT));
+        assert_eq!(request("https://h/").add_header("a", "1\n2"), Err(UNFIT));
+        assert_eq!(request("https://h/").add_cookie("a", "1\n2"), Err(UNFIT));
+    }
+}

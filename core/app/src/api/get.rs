@@ -1,0 +1,112 @@
+//! One server in full.
+
+use std::sync::Arc;
+
+use capstan_hub::catalog::capped_instructions;
+use capstan_hub::ports::{About, BoxFuture, Listing};
+use capstan_hub::{Freshness, Hub};
+use capstan_model::{ServerName, ServerState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Interact, Local, Operation};
+use crate::{AppError, scope_word};
+
+/// Shows one server; the result is a map in the order in which it is shown.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GetServer {
+    /// The slug or display name.
+    pub name: String,
+}
+
+/// Lines of stderr shown for a failed server.
+const STDERR_SHOWN: usize = 10;
+
+impl Operation for GetServer {
+    const NAME: &'static str = "servers/get";
+    type Output = Map<String, Value>;
+
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Self::Output, AppError>> {
+        Box::pin(get(self, local, &**front))
+    }
+}
+
+async fn get(
+    asked: &GetServer,
+    local: &Local,
+    front: &dyn Interact,
+) -> Result<Map<String, Value>, AppError> {
+    local.tell_problems(front, |_| true);
+    let hub = &*local.hub;
+    let entry = local.setup.server(&asked.name)?;
+    if !hub.has(&entry.name) {
+        return Err(AppError::not_found(format!("server `{}` is not in use", asked.name)));
+    }
+    front.status(&format!("starting `{}`", entry.name));
+    let about = hub.introduce(&entry.name).await.ok();
+    let mut shown = Map::new();
+    let mut set = |key: &str, value: Value| {
+        if !value.is_null() {
+            shown.insert(key.to_owned(), value);
+        }
+    };
+    set("name", json!(entry.name));
+    if entry.display != entry.name.as_str() {
+        set("display", json!(entry.display));
+    }
+    set("file", json!(format!("{}:{}", entry.origin.file, entry.origin.line)));
+    set("scope", json!(scope_word(&entry.origin)));
+    if let Ok(server) = &entry.status {
+        set("transport", json!(server.kind.as_str()));
+        set("target", json!(server.target));
+        set("description", json!(server.description));
+        set("trust", json!(server.trust));
+        let networks: Vec<String> = server.networks.iter().map(ToString::to_string).collect();
+        if !networks.is_empty() {
+            set("networks", json!(networks));
+        }
+        set("timeout", json!(humantime::format_duration(server.timeout).to_string()));
+    }
+    counts(hub, &entry.name, about.as_deref(), &mut set).await;
+    let state = hub.state(&entry.name);
+    let reason = state.as_ref().and_then(ServerState::reason);
+    set("state", json!(state.as_ref().map(|state| state.name().as_str())));
+    set("error", json!(reason));
+    if reason.is_some() {
+        let lines = hub.stderr(&entry.name);
+        let tail = lines.get(lines.len().saturating_sub(STDERR_SHOWN)..).unwrap_or_default();
+        set("stderr", if tail.is_empty() { Value::Null } else { json!(tail) });
+    }
+    Ok(shown)
+}
+
+async fn counts(
+    hub: &Hub,
+    server: &ServerName,
+    about: Option<&About>,
+    set: &mut impl FnMut(&str, Value),
+) {
+    let Some(about) = about else { return };
+    set("protocol", json!(about.protocol));
+    set("title", json!(about.title));
+    set("version", json!(about.version));
+    set("instructions", json!(about.instructions.as_deref().map(capped_instructions)));
+    for (key, listing) in [
+        ("tools", Listing::Tools),
+        ("prompts", Listing::Prompts),
+        ("resources", Listing::Resources),
+        ("templates", Listing::Templates),
+    ] {
+        if let Ok(items) = hub.list(server, listing, Freshness::Known).await {
+            let count = match listing {
+                Listing::Tools => hub.count_usable(&items),
+                Listing::Prompts | Listing::Resources | Listing::Templates => items.len(),
+            };
+            set(key, json!(count));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The servers with their states.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capstan_config::ServerEntry;
+use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::ports::{BoxFuture, Listing, Pace};
+use capstan_hub::{Freshness, Hub, Vitals};
+use capstan_model::{ServerName, ServerState, StateName};
+use futures::future::{Either, join, join_all, select};
+use serde::{Deserialize, Serialize};
+
+use super::{Interact, Local, NoServers, Operation, operator};
+use crate::{AppError, scope_word};
+
+/// Lists the servers.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ListServers {
+    /// How long to wait for servers.
+    pub wait: Patience,
+}
+
+/// The result of [`ListServers`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Servers {
+    /// The servers, in the order of the configuration.
+    pub rows: Vec<ServerRow>,
+    /// The reason why there are none, if there are none.
+    pub none: Option<NoServers>,
+    /// The reason why a gateway does not use its files, if it does not.
+    pub trouble: Option<String>,
+    /// A server that is required and failed.
+    pub required: Option<ServerName>,
+}
+
+/// One server, as `--json` prints it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ServerRow {
+    /// The slug.
+    pub name: ServerName,
+    /// The kind of server.
+    pub transport: String,
+    /// The state.
+    pub state: StateName,
+    /// Usable tools, where listed.
+    pub tools: Option<usize>,
+    /// Resources, where listed.
+    pub resources: Option<usize>,
+    /// Prompts, where listed.
+    pub prompts: Option<usize>,
+    /// The command or URL, with secrets masked.
+    pub target: String,
+    /// The scope of the file that configures it.
+    pub scope: String,
+    /// About how many tokens its tools cost a model.
+    pub tokens: Option<usize>,
+    /// Calls per hour, as gateways have counted them.
+    pub calls_per_hour: Option<f64>,
+    /// Seconds after which a gateway stops it without use.
+    pub stops_after: Option<u64>,
+    /// Memory of its processes, in bytes.
+    pub memory: Option<u64>,
+    /// Processor time of its processes, in seconds.
+    pub cpu: Option<f64>,
+    /// The reason why it cannot be used, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+}
+
+/// How long a connected server may take for each further list.
+const FURTHER_LIST: Duration = Duration::from_secs(2);
+
+/// What was found out about all servers.
+struct Known<'a> {
+    tools: &'a Gathered,
+    resources: &'a HashMap<ServerName, usize>,
+    prompts: &'a HashMap<ServerName, usize>,
+    usage: &'a HashMap<ServerName, Pace>,
+}
+
+impl Operation for ListServers {
+    const NAME: &'static str = "servers/list";
+    type Output = Servers;
+
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Servers, AppError>> {
+        Box::pin(async move {
+            local.tell_problems(&**front, |_| true);
+            let hub = &*local.hub;
+            let gathering = local.gather(&**front, Listing::Tools, self.wait);
+            let (tools, usage) = join(gathering, local.usage.usage(&local.setup)).await;
+            let (resources, prompts) =
+                join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
+            let known =
+                Known { tools: &tools, resources: &resources, prompts: &prompts, usage: &usage };
+            let entries = local.setup.loaded.config.servers.values();
+            let rows: Vec<ServerRow> =
+                entries.filter_map(|entry| row(hub, entry, &known)).collect();
+            let failed = rows.iter().filter(|row| row.state == StateName::Failed);
+            Ok(Servers {
+                required: local.required(failed.map(|row| &row.name)),
+                rows,
+                none: local.none(),
+                trouble: local.gateway.as_ref().and_then(|gateway| gateway.trouble()),
+            })
+        })
+    }
+}
+
+/// The number of items beside tools. Only connected servers are asked: one that failed would be
+/// started again, and would seem to be connecting.
+async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
+    let connected = hub.servers().filter(|name| {
+        matches!(hub.state(name), Some(ServerState::Connected | ServerState::Degraded(_)))
+    });
+    let asked = connected.map(|name| async move {
+        let late = hub.clock().sleep(FURTHER_LIST);
+        let list = Box::pin(hub.list(name, listing, Freshness::Known));
+        let Either::Left((Ok(items), _)) = select(list, late).await else { return None };
+        Some((name.clone(), items.len()))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<ServerRow> {
+    let Known { tools, resources, prompts, usage } = known;
+    let Vitals { state, pace, footprint, .. } = hub.vitals_of(&entry.name)?;
+    // A gateway counts now; the stored figures are older.
+    let pace = pace.or_else(|| usage.get(&entry.name).copied());
+    let server = entry.status.as_ref().ok();
+    let items = tools.lists.get(&entry.name);
+    Some(ServerRow {
+        name: entry.name.clone(),
+        transport: server.map_or("unknown", |server| server.kind.as_str()).to_owned(),
+        state: state.name(),
+        tools: items.map(|items| hub.count_usable(items)),
+        resources: resources.get(&entry.name).copied(),
+        prompts: prompts.get(&entry.name).copied(),
+        target: server.map(|server| server.target.clone()).unwrap_or_default(),
+        scope: scope_word(&entry.origin).to_owned(),
+        tokens: items.map(|items| hub.tokens(&entry.name, items, &operator())),
+        calls_per_hour: pace.as_ref().map(|pace| pace.calls_per_hour),
+        stops_after: pace.as_ref().and_then(|pace| pace.stops_in).map(|time| time.as_secs()),
+        memory: footprint.map(|footprint| footprint.memory),
+        cpu: footprint.map(|footprint| footprint.cpu.as_secs_f64()),
+        error: error(&state),
+    })
+}
+
+/// The reason why a server cannot be used.
+fn error(state: &ServerState) -> Option<String> {
+    if *state == ServerState::Connecting {
+        return Some("it has not answered yet; `--wait 30s` waits longer".to_owned());
+    }
+    state.reason().map(ToOwned::to_owned)
+}

@@ -1,0 +1,196 @@
+//! The typed API: operations on servers, run here or in a running gateway.
+//!
+//! Each file beside this one is an operation: its parameters, its result, and what it does. `interact`
+//! has what an operation tells and asks while it runs, `remote` the form that travels over the
+//! control socket.
+//!
+//! **Invariant:** a result is data. The front that asked renders it, so that a gateway's result reads
+//! like one that was found here.
+
+mod interact;
+mod remote;
+mod changes;
+mod list;
+mod get;
+mod items;
+mod tools;
+mod call;
+mod prompt;
+mod read;
+
+use std::sync::Arc;
+
+use capstan_config::Problem;
+use capstan_hub::Hub;
+use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::ports::{BoxFuture, Listing};
+use capstan_model::{Caller, Front, Kind, ServerName};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use call::{CallTool, Called};
+pub use changes::{AddServer, Reload, Reloaded, RemoveServer};
+pub use get::GetServer;
+pub use interact::{Answer, Ask, CallQuestion, Event, Form, Interact, Misfit, Need, Slot};
+pub use items::{Items, ListPrompts, ListResources, ListedItem, Missing};
+pub use list::{ListServers, ServerRow, Servers};
+pub use prompt::{CompletePrompt, GetPrompt};
+pub use read::{CompleteTemplate, ReadResource};
+pub use remote::{Remote, VERSION, answer, ask_front, tell_front};
+pub use tools::{ListTools, ToolRow, Tools};
+
+use crate::{AppError, NameCache, Setup, Usage};
+
+/// One operation of the API.
+pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The name on the control socket.
+    const NAME: &'static str;
+
+    /// The result.
+    type Output: Serialize + DeserializeOwned + Send;
+
+    /// Runs the operation on the servers of this process.
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Self::Output, AppError>>;
+}
+
+/// The servers of this process, with what operations on them need.
+pub struct Local {
+    /// The configuration in force.
+    pub setup: Setup,
+    /// The hub that was built out of it.
+    pub hub: Arc<Hub>,
+    /// Names for completions; `None` where they are not kept.
+    pub names: Option<Arc<dyn NameCache>>,
+    /// How often servers are called.
+    pub usage: Arc<dyn Usage>,
+    /// True if no server may be started.
+    pub switched_off: bool,
+    /// The gateway that this process runs.
+    pub gateway: Option<Arc<dyn RunningGateway>>,
+}
+
+/// Why there is nothing to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoServers {
+    /// No server may be started.
+    SwitchedOff,
+    /// No server is configured.
+    NotConfigured,
+}
+
+/// A gateway in this process, whose configuration changes while it runs.
+pub trait RunningGateway: Send + Sync {
+    /// Adds a server until the gateway ends; `text` is its entry, as in a file.
+    fn add<'a>(
+        &'a self,
+        name: &'a str,
+        text: String,
+    ) -> BoxFuture<'a, Result<ServerName, AppError>>;
+
+    /// Removes a server that was added this way; returns its display name.
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, AppError>>;
+
+    /// Reads the configuration again; true if it has changed.
+    fn reload(&self) -> BoxFuture<'_, Result<bool, AppError>>;
+
+    /// The reason why the files are not in force, if they are not.
+    fn trouble(&self) -> Option<String>;
+
+    /// Keys that have changed since the start and take effect after a restart.
+    fn needs_restart(&self) -> Vec<&'static str>;
+}
+
+// === impl Local ===
+
+impl Local {
+    /// Reports problems of the configuration that stop single servers at most.
+    pub fn tell_problems(&self, front: &dyn Interact, wanted: impl Fn(&Problem) -> bool) {
+        for problem in self.setup.loaded.problems.iter().filter(|problem| wanted(problem)) {
+            front.event(Event::Problem { problem: problem.clone() });
+        }
+    }
+
+    /// The lists of all servers.
+    pub async fn gather(&self, front: &dyn Interact, listing: Listing, wait: Patience) -> Gathered {
+        let waits = "waiting for the servers";
+        front.status(waits);
+        let total = self.hub.servers().len();
+        let mut answered = 0;
+        self.hub
+            .gather(listing, wait, &mut |_| {
+                answered += 1;
+                front.status(&format!("{waits} ({answered} of {total} have answered)"));
+            })
+            .await
+    }
+
+    /// The list of one server, by its slug or display name.
+    ///
+    /// # Errors
+    /// When there is no such server, or it cannot be used.
+    pub async fn gather_one(
+        &self,
+        front: &dyn Interact,
+        listing: Listing,
+        name: &str,
+    ) -> Result<Gathered, AppError> {
+        let entry = self.setup.server(name)?;
+        let items = read::of_server(self, front, listing, &entry.name).await?;
+        let mut gathered = Gathered::default();
+        gathered.lists.insert(entry.name.clone(), items);
+        Ok(gathered)
+    }
+
+    /// The reason why there is nothing to list, if there are no servers.
+    pub fn none(&self) -> Option<NoServers> {
+        match (self.hub.servers().len(), self.switched_off) {
+            (0, true) => Some(NoServers::SwitchedOff),
+            (0, false) => Some(NoServers::NotConfigured),
+            (_, _) => None,
+        }
+    }
+
+    /// Keeps names for completions.
+    pub fn remember(&self, kind: Kind, gathered: &Gathered) {
+        let Some(names) = &self.names else { return };
+        for (server, items) in &gathered.lists {
+            let plain = capstan_hub::catalog::names(items).filter(|name| is_plain(name));
+            names.remember(kind, server, plain.map(ToOwned::to_owned).collect());
+        }
+    }
+
+    /// True if a word names a tool or prompt rather than a server.
+    fn names_item(&self, name: &str) -> bool {
+        let is_public = || self.setup.server(name).is_err() && self.hub.may_be_public(name);
+        self.hub.id_of(name).is_some() || is_public()
+    }
+
+    /// The first of these servers that the configuration requires.
+    pub fn required<'a>(
+        &self,
+        mut failed: impl Iterator<Item = &'a ServerName>,
+    ) -> Option<ServerName> {
+        let servers = &self.setup.loaded.config.servers;
+        let required = |name: &&ServerName| {
+            let server = servers.get(*name).and_then(|entry| entry.usable());
+            server.is_some_and(|server| server.required)
+        };
+        failed.find(required).cloned()
+    }
+}
+
+/// The caller of an operation: the person whose configuration this is.
+fn operator() -> Caller {
+    Caller::operator(Front::Cli)
+}
+
+/// True if a name has only characters that are safe on the command line of every shell.
+pub fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.:/@-".contains(c);
+    !name.is_empty() && name.chars().all(plain)
+}

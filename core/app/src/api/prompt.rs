@@ -1,0 +1,157 @@
+//! Gets the messages of one prompt.
+
+use std::sync::Arc;
+
+use capstan_hub::Call;
+use capstan_hub::catalog::{Patience, Reference, Typing};
+use capstan_hub::ports::{BoxFuture, Item, Listing};
+use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
+use capstan_wire::{Json, compose};
+use serde::{Deserialize, Serialize};
+
+use super::call::Refusal;
+use super::interact::{self, Asker, Misfit};
+use super::items::{Missing, slots};
+use super::{Event, Interact, Local, Operation, operator};
+use crate::{AppError, nearest};
+
+/// Gets a prompt; the values of its arguments are asked for once they are known.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GetPrompt {
+    /// The prompt, by its id or its bare name.
+    pub name: String,
+    /// How long to wait for servers, where a bare name is looked for.
+    pub wait: Patience,
+}
+
+/// Completes a value of a prompt's argument.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CompletePrompt {
+    /// The prompt, by its id or its bare name.
+    pub name: String,
+    /// The argument.
+    pub argument: String,
+    /// The beginning of its value.
+    pub value: String,
+    /// How long to wait for servers, where a bare name is looked for.
+    pub wait: Patience,
+}
+
+impl Operation for GetPrompt {
+    const NAME: &'static str = "prompts/get";
+    type Output = Json;
+
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Json, AppError>> {
+        Box::pin(async move {
+            local.tell_problems(&**front, |_| true);
+            let (hub, name) = (&*local.hub, &*self.name);
+            let attempt = hub.begin(&Call::new(operator(), Target::prompt(name), None));
+            let (id, prompt) = match find(local, &**front, name, self.wait).await {
+                Ok(found) => found,
+                Err(refusal) => return Err(refusal.record(attempt)),
+            };
+            let values = match interact::values(&**front, slots(&prompt.definition)).await {
+                Ok(values) => values,
+                Err(misfit) => return Err(refuse(&id, misfit).record(attempt)),
+            };
+            let target = Target::prompt(id.to_string());
+            let call = Call::new(operator(), target, Some(&object_of(&values)));
+            front.status(&format!("getting `{id}`"));
+            let screened = attempt.call(&hub.session(), call, Asker::new(front)).await?;
+            Ok(screened.result().clone())
+        })
+    }
+}
+
+impl Operation for CompletePrompt {
+    const NAME: &'static str = "prompts/complete";
+    type Output = Vec<String>;
+
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Vec<String>, AppError>> {
+        Box::pin(async move {
+            local.tell_problems(&**front, |_| true);
+            let (id, prompt) = find(local, &**front, &self.name, self.wait).await?;
+            let known = interact::values(&**front, slots(&prompt.definition)).await;
+            let known = known.map_err(|misfit| refuse(&id, misfit))?;
+            let typing = Typing {
+                of: Reference::Prompt(id.item.clone()),
+                argument: self.argument.clone(),
+                value: self.value.clone(),
+                known,
+            };
+            front.status(&format!("asking `{}`", id.server));
+            let (hub, about) = (&local.hub, (&id.server, &typing));
+            Ok(hub.complete(&hub.session(), &operator(), about, &*Asker::new(front)).await?)
+        })
+    }
+}
+
+/// The prompt that is meant, by its id or by its bare name.
+async fn find(
+    local: &Local,
+    front: &dyn Interact,
+    typed: &str,
+    wait: Patience,
+) -> Result<(ItemId, Item), Refusal> {
+    let hub = &*local.hub;
+    // A name with an unknown server is wrong; no server needs to be started for it.
+    let names_server = typed.contains(':') || typed.contains("__");
+    let is_bare = hub.id_of(typed).is_none() && !names_server;
+    if is_bare && !hub.may_be_public(typed) {
+        return find_bare(local, front, typed, wait).await;
+    }
+    front.status(&format!("looking for `{typed}`"));
+    match hub.find_prompt(&operator(), typed).await {
+        Err(CallError::Unknown { .. }) if is_bare => find_bare(local, front, typed, wait).await,
+        found => Ok(found?),
+    }
+}
+
+/// The only prompt of that name, of any server.
+async fn find_bare(
+    local: &Local,
+    front: &dyn Interact,
+    name: &str,
+    wait: Patience,
+) -> Result<(ItemId, Item), Refusal> {
+    let gathered = local.gather(front, Listing::Prompts, wait).await;
+    local.remember(Kind::Prompt, &gathered);
+    let visible = local.hub.visible_items(&gathered, Kind::Prompt, &operator());
+    let id = |server: &ServerName| ItemId { server: server.clone(), item: name.to_owned() };
+    let found: Vec<_> = visible.iter().filter(|(_, item)| item.name == name).collect();
+    match found.as_slice() {
+        [(server, item)] => Ok((id(server), (*item).clone())),
+        [] => {
+            front.event(Event::Missing { missing: Missing::of(&local.hub, &gathered) });
+            let names = visible.iter().map(|(_, item)| item.name.as_str());
+            let nearest = nearest(name, names).map(ToOwned::to_owned).into_iter().collect();
+            Err(CallError::Unknown { kind: Kind::Prompt, name: name.to_owned(), nearest }.into())
+        }
+        several => {
+            let ids: Vec<String> =
+                several.iter().map(|(server, _)| format!("`{}`", id(server))).collect();
+            let problem = "several servers have a prompt of that name".to_owned();
+            let error = CallError::InvalidArguments { item: name.to_owned(), problem };
+            Err(Refusal::from(error).hint(format!("name one of {}", ids.join(", "))))
+        }
+    }
+}
+
+fn refuse(id: &ItemId, misfit: Misfit) -> Refusal {
+    Refusal::misfit(id.to_string(), misfit, format!("`capstan prompts {id}` shows what it takes"))
+}
+
+fn object_of(values: &[(String, String)]) -> Json {
+    let texts: Vec<Json> = values.iter().map(|(_, value)| compose::string(value)).collect();
+    let members: Vec<(&str, &Json)> =
+        values.iter().zip(&texts).map(|((name, _), text)| (name.as_str(), text)).collect();
+    compose::object(&members)
+}

@@ -1,0 +1,229 @@
+//! The tools of servers, also in the format of a model provider.
+
+use std::sync::Arc;
+
+use capstan_hub::Hub;
+use capstan_hub::catalog::{Gathered, Patience, Provider, ToolView};
+use capstan_hub::ports::{BoxFuture, Listing};
+use capstan_model::{CallError, Effect, ItemId, Kind, ServerName};
+use capstan_wire::Json;
+use serde::{Deserialize, Serialize};
+
+use super::items::Missing;
+use super::{Interact, Local, NoServers, Operation, operator};
+use crate::AppError;
+
+/// Lists tools; the name of a tool shows that one.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ListTools {
+    /// A server or a tool; all tools without it.
+    pub name: Option<String>,
+    /// The model provider whose names and schemas are wanted.
+    pub provider: Option<Provider>,
+    /// How long to wait for servers.
+    pub wait: Patience,
+}
+
+/// The result of [`ListTools`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Tools {
+    /// The tools, in the order of the configuration.
+    pub tools: Vec<ToolRow>,
+    /// True if the one tool was named.
+    pub named: bool,
+    /// Errors of tools that are hidden because of their schemas.
+    pub hidden: Vec<String>,
+    /// Servers that are missing from the list.
+    pub missing: Missing,
+    /// The reason why there are no tools, if all servers were asked and there are none.
+    pub none: Option<NoServers>,
+    /// A server that is required and failed.
+    pub required: Option<ServerName>,
+}
+
+/// One tool, as `--json` prints it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ToolRow {
+    /// The id that it is called by.
+    pub id: String,
+    /// The server.
+    pub server: ServerName,
+    /// The name.
+    pub name: String,
+    /// The server's own name, where the operator has chosen another; rules mean the tool by it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub own_name: Option<String>,
+    /// The description.
+    pub description: String,
+    /// What the tool does.
+    pub effect: Effect,
+    /// About how many tokens its definition costs a model.
+    pub tokens: usize,
+    /// The schema of its arguments.
+    #[serde(rename = "inputSchema")]
+    pub input_schema: Json,
+    /// The name for a model provider, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub public_name: Option<String>,
+}
+
+/// Which tools are wanted for a provider.
+enum Wanted {
+    All,
+    Of(ServerName),
+    One(ItemId),
+}
+
+impl Operation for ListTools {
+    const NAME: &'static str = "tools/list";
+    type Output = Tools;
+
+    fn run<'a>(
+        &'a self,
+        local: &'a Local,
+        front: &'a Arc<dyn Interact>,
+    ) -> BoxFuture<'a, Result<Tools, AppError>> {
+        Box::pin(async move {
+            let front = &**front;
+            local.tell_problems(front, |_| true);
+            match (self.provider, &self.name) {
+                (Some(provider), name) => {
+                    for_provider(local, front, provider, name.as_deref(), self.wait).await
+                }
+                (None, None) => {
+                    let gathered = local.gather(front, Listing::Tools, self.wait).await;
+                    local.remember(Kind::Tool, &gathered);
+                    Ok(Tools { none: local.none(), ..Tools::of(local, &gathered) })
+                }
+                (None, Some(name)) if local.names_item(name) => {
+                    front.status(&format!("looking for `{name}`"));
+                    let tool = local.hub.find_tool(&operator(), name).await?;
+                    let tools = vec![ToolRow::new(&tool, tool.input_schema())];
+                    Ok(Tools { tools, named: true, ..Tools::of(local, &Gathered::default()) })
+                }
+                (None, Some(name)) => {
+                    let gathered = local.gather_one(front, Listing::Tools, name).await?;
+                    local.remember(Kind::Tool, &gathered);
+                    Ok(Tools::of(local, &gathered))
+                }
+            }
+        })
+    }
+}
+
+/// The tools in a provider's format. All servers are asked: the name of a tool depends on all of
+/// them.
+async fn for_provider(
+    local: &Local,
+    front: &dyn Interact,
+    provider: Provider,
+    name: Option<&str>,
+    wait: Patience,
+) -> Result<Tools, AppError> {
+    let hub = &*local.hub;
+    let wanted = Wanted::new(local, name).await?;
+    let mut gathered = local.gather(front, Listing::Tools, wait).await;
+    hub.name_tools(&gathered, provider.alphabet());
+    local.remember(Kind::Tool, &gathered);
+    gathered.lists.retain(|server, _| wanted.is_of(server));
+    let mut hidden = hub.hidden_tools(&gathered, &operator());
+    let mut tools = Vec::new();
+    let visible = hub.visible_tools(&gathered, &operator());
+    for tool in visible.iter().filter(|tool| wanted.has(&tool.id)) {
+        match offer(hub, tool, provider) {
+            Ok(row) => tools.push(row),
+            Err(error) => hidden.push(error),
+        }
+    }
+    let found = Tools::of(local, &gathered);
+    if let Wanted::One(id) = wanted {
+        let is_it = |error: &CallError| matches!(error, CallError::Hidden { item, .. } if *item == id.to_string());
+        return match (tools.is_empty(), hidden.into_iter().find(is_it)) {
+            (false, _) => Ok(Tools { tools, named: true, ..found }),
+            (true, Some(error)) => Err(error.into()),
+            (true, None) => Err(AppError::not_found(format!("no tool named `{id}`"))),
+        };
+    }
+    Ok(Tools { tools, hidden: texts(&hidden), ..found })
+}
+
+fn offer(hub: &Hub, tool: &ToolView, provider: Provider) -> Result<ToolRow, CallError> {
+    let hidden = |reason: String| CallError::Hidden { item: tool.id.to_string(), reason };
+    let schema = provider.fit(&tool.input_schema()).map_err(|unfit| hidden(unfit.to_string()))?;
+    let name = hub.catalog().names.public(Kind::Tool, provider.alphabet(), &tool.id);
+    let name = name.ok_or_else(|| hidden("it has no name".to_owned()))?;
+    Ok(ToolRow { public_name: Some(name.to_string()), ..ToolRow::new(tool, schema) })
+}
+
+fn texts(errors: &[CallError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+// === impl Tools ===
+
+impl Tools {
+    fn of(local: &Local, gathered: &Gathered) -> Self {
+        let visible = local.hub.visible_tools(gathered, &operator());
+        let row = |tool: &ToolView| ToolRow::new(tool, tool.input_schema());
+        Self {
+            tools: visible.iter().map(row).collect(),
+            named: false,
+            hidden: texts(&local.hub.hidden_tools(gathered, &operator())),
+            missing: Missing::of(&local.hub, gathered),
+            none: None,
+            required: local.required(gathered.failed.keys()),
+        }
+    }
+}
+
+// === impl ToolRow ===
+
+impl ToolRow {
+    fn new(tool: &ToolView, input_schema: Json) -> Self {
+        Self {
+            id: tool.shown_id().to_string(),
+            server: tool.id.server.clone(),
+            name: tool.name.clone(),
+            own_name: (tool.name != tool.id.item).then(|| tool.id.item.clone()),
+            description: tool.description.clone(),
+            effect: tool.effect,
+            tokens: tool.tokens,
+            input_schema,
+            public_name: None,
+        }
+    }
+
+    /// The id that rules mean the tool by.
+    pub fn own_id(&self) -> ItemId {
+        let item = self.own_name.as_ref().unwrap_or(&self.name).clone();
+        ItemId { server: self.server.clone(), item }
+    }
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    async fn new(local: &Local, name: Option<&str>) -> Result<Self, AppError> {
+        let Some(name) = name else { return Ok(Self::All) };
+        if local.names_item(name) {
+            let tool = local.hub.find_tool(&operator(), name).await?;
+            return Ok(Self::One(tool.id));
+        }
+        Ok(Self::Of(local.setup.server(name)?.name.clone()))
+    }
+
+    fn is_of(&self, server: &ServerName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(one) | Self::One(ItemId { server: one, .. }) => server == one,
+        }
+    }
+
+    fn has(&self, id: &ItemId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(server) => id.server == *server,
+            Self::One(one) => id == one,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The settings of a hub, from a configuration: rules, pins, names, limits.
+//!
+//! The hub knows no configuration, and the binary decides nothing; this is where one becomes the other.
+
+mod overrides;
+mod pins;
+mod policy;
+mod rates;
+mod unmatched;
+
+use std::sync::Arc;
+
+use capstan_config::{AuditArguments, Config, Loaded, Program, ServerEntry};
+use capstan_hub::catalog::Names;
+use capstan_hub::ports::PinStore;
+use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
+use capstan_policy::Policy;
+use capstan_safety::command;
+
+pub use policy::{PolicyError, policy};
+pub use unmatched::warn_unmatched;
+
+/// Bytes that make about one token, for limits that are given in tokens.
+const TOKEN: u64 = 4;
+
+/// Questions of servers that may be open in a gateway, at least: many clients answer them.
+const MIN_QUESTIONS: usize = 256;
+
+/// A hub with the configuration it was made of.
+pub struct Before<'a> {
+    /// The hub.
+    pub hub: &'a Hub,
+    /// Its configuration.
+    pub config: &'a Config,
+}
+
+// === impl Before ===
+
+impl Before<'_> {
+    /// Takes over the connection of an entry, if nothing that it depends on has changed.
+    pub fn keep(&self, config: &Config, entry: &ServerEntry, next: &mut HubBuilder) -> bool {
+        let Some(known) = self.config.servers.get(&entry.name) else { return false };
+        let allowed =
+            |config: &Config, entry: &ServerEntry| config.allowed_commands(&entry.origin.file);
+        let same = known.connects_like(entry)
+            && allowed(self.config, known) == allowed(config, entry)
+            && self.config.mcp.elicitation_enabled == config.mcp.elicitation_enabled
+            && self.config.screen == config.screen;
+        same && next.keep(self.hub, &entry.name)
+    }
+}
+
+/// Gives a hub the settings of a configuration; counters and names of the hub before go on.
+pub fn apply(
+    hub: &mut HubBuilder,
+    loaded: &Loaded,
+    policy: Arc<Policy>,
+    pins: Arc<dyn PinStore>,
+    before: Option<&Before<'_>>,
+) {
+    let config = &loaded.config;
+    hub.policy = policy;
+    hub.pins = Arc::new(pins::of(pins, config, &hub.clock, &hub.changes));
+    hub.limits = limits(loaded);
+    hub.rates = Arc::new(rates::of(config, before.map(|before| before.hub.rates())));
+    hub.catalog = Arc::new(overrides::catalog(config, names(config, before)));
+    hub.approvals = Arc::default();
+}
+
+/// Allows as many open questions as a gateway needs.
+pub fn widen(hub: &mut HubBuilder) {
+    hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
+}
+
+/// The rule that forbids to start a program, if there is one.
+pub fn forbids(config: &Config, entry: &ServerEntry, program: &Program) -> Option<String> {
+    let allowed = config.allowed_commands(&entry.origin.file);
+    let command = &program.command;
+    let runs = command::is_allowed(command, allowed.as_deref());
+    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
+}
+
+/// The names of each server's items.
+fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
+    let whole =
+        config.servers.values().filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));
+    let all = whole.map(|(entry, server)| (entry.name.clone(), server.naming));
+    match before {
+        Some(before) => before.hub.catalog().names.then(all),
+        None => Names::new(all),
+    }
+}
+
+fn limits(loaded: &Loaded) -> Limits {
+    let config = &loaded.config;
+    let by_tokens = loaded.environment.max_output_tokens.map(|tokens| u64::from(tokens) * TOKEN);
+    let max_answer =
+        by_tokens.map_or(config.screen.max_answer, |most| most.min(config.screen.max_answer));
+    Limits {
+        max_answer: usize::try_from(max_answer).unwrap_or(usize::MAX),
+        quota: config.tools.max_tool_calls_per_session,
+        question_wait: config.mcp.elicitation_timeout,
+        max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),
+        keep_arguments: match config.audit.arguments {
+            AuditArguments::Off => Keep::No,
+            AuditArguments::Redacted => Keep::Redacted,
+        },
+        check_arguments: if config.gateway.validate_arguments { Check::Yes } else { Check::No },
+    }
+}

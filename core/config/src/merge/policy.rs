@@ -1,0 +1,27 @@
+//! How the settings of several files under one key become one.
+//!
+//! Each function takes the settings, nearest first, and the default.
+
+use crate::settings::form::Setting;
+use crate::source::Scope;
+
+/// The nearest setting.
+pub(crate) fn nearest<T>(settings: Vec<Setting<T>>, _: Option<T>) -> Option<Setting<T>> {
+    settings.into_iter().next()
+}
+
+/// The smallest setting. A project's counts only if it is below what holds without it.
+pub(crate) fn smallest<T: Copy + Ord>(
+    settings: Vec<Setting<T>>,
+    default: Option<T>,
+) -> Option<Setting<T>> {
+    let (projects, others): (Vec<_>, Vec<_>) =
+        settings.into_iter().partition(|setting| setting.origin.scope == Scope::Project);
+    let least = others.into_iter().min_by_key(|setting| setting.value);
+    let bound = least.as_ref().map(|setting| setting.value).or(default);
+    let tighter = projects
+        .into_iter()
+        .filter(|setting| bound.is_none_or(|bound| setting.value < bound))
+        .min_by_key(|setting| setting.value);
+    tighter.or(least)
+}

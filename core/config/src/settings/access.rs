@@ -1,0 +1,374 @@
+//! The keys of `[access]`: what each of many callers may do.
+
+use capstan_policy::Glob;
+use capstan_policy::access::{AccessRule, AccessTable, AccessTo, Grant, Says, Strictness, Subject};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde_json::Value as Json;
+
+use self::grant::GrantKeys;
+use self::rule::RuleKeys;
+use super::define::keys;
+use super::form::{Form, OneOf, Table as Described};
+use crate::fields::{Fields, Words, nearest};
+use crate::show::{self, Shown};
+use crate::source::expand::join;
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Entry, Node, Table, Value};
+use crate::source::{Place, Scope};
+
+/// What the access table of one file says.
+#[derive(Debug, Default)]
+pub(crate) struct AccessPart {
+    /// The table, if the file may have one.
+    pub(crate) table: Option<(AccessTable, Place)>,
+    /// Why `capstan serve --http` must not start.
+    pub(crate) refused: Option<Problem>,
+    pub(crate) shown: Vec<Shown>,
+}
+
+keys! {
+    /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
+    pub(crate) table AccessKeys
+    keys {
+        /// What is said where no grant and no rule speaks.
+        default: Says = Says::Allow;
+        /// Whether a tool of which nobody knows what it does is out of reach for everybody.
+        strict: bool = false;
+    }
+    by_hand {
+        /// Grants by the name of a role.
+        roles: IndexMap<String, Vec<<GrantKeys as Described>::Keys>> as "table of lists of grants";
+        /// Callers by name: their roles, beside those they come with, and grants of their own under `extra`.
+        subjects: IndexMap<String, SubjectSchema> as "table of subjects";
+        /// The older form, which excludes roles and subjects: the first rule that speaks of caller and tool decides.
+        rules: Vec<<RuleKeys as Described>::Keys> as "list of access rules";
+    }
+}
+
+mod grant {
+    use super::{AccessTo, Narrowing, OneOrMore, keys};
+
+    keys! {
+        /// What a role or a caller may do, or may not.
+        pub(crate) table GrantKeys
+        by_hand {
+            /// The server, or several; `*` matches anything.
+            server: OneOrMore;
+        }
+        keys {
+            /// What it may do: `read`, `write` (which is not `read`), or both.
+            access: AccessTo;
+            /// The only tools it speaks of; unset, all.
+            tools: Vec<String> as Narrowing;
+            /// The only resources it speaks of; unset, all, or none where `tools` is set.
+            resources: Vec<String> as Narrowing;
+            /// The only prompts it speaks of; unset, all, or none where `tools` is set.
+            prompts: Vec<String> as Narrowing;
+            /// Whether it takes away instead: that wins over whatever else the caller has.
+            deny: bool = false;
+        }
+    }
+}
+
+mod rule {
+    use super::{Says, keys};
+
+    keys! {
+        /// A rule of the older form.
+        pub(crate) table RuleKeys
+        keys {
+            /// Whom it speaks of; unset or `*`, everybody.
+            subjects: Vec<String> = Vec::new();
+            /// Of which roles; unset or `*`, all.
+            roles: Vec<String> = Vec::new();
+            /// Of which tools.
+            tools: Vec<String>;
+            /// What it says.
+            policy: Says;
+        }
+    }
+}
+
+/// What a caller has.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct SubjectSchema {
+    /// Its roles.
+    roles: Vec<String>,
+    /// Grants of its own.
+    extra: Vec<<GrantKeys as Described>::Keys>,
+}
+
+/// One server or several.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+/// A list of names that narrows a grant, with at least one.
+struct Narrowing;
+
+// === impl AccessPart ===
+
+impl AccessPart {
+    pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
+        let AccessKeys { default, strict } = AccessKeys::read(&mut fields);
+        both_forms(&mut fields);
+        let roles = roles(&mut fields);
+        let subjects = subjects(&mut fields, &roles);
+        let older = rules(&mut fields);
+        let strictness = if strict { Strictness::Strict } else { Strictness::Usual };
+        let table = AccessTable { default, strictness, roles, subjects, rules: older };
+        let mut part = Self::default();
+        if fields.report().file.scope == Scope::Project {
+            part.refused = Some(refuse(&mut fields));
+        } else {
+            part.shown = shown(&mut fields);
+            let span = fields.span();
+            part.table = Some((table, fields.report().file.place(&span)));
+        }
+        fields.finish();
+        part
+    }
+}
+
+/// A project has no say in who may use the gateway. What it wants is not ignored either: whoever
+/// wrote it believes that it holds.
+fn refuse(fields: &mut Fields<'_, '_>) -> Problem {
+    let path = fields.path().to_owned();
+    let message = format!("`{path}` stands in a project file, which has no say in who may do what");
+    let help = "`capstan serve --http` does not start with it; move it to your own configuration";
+    let span = fields.span();
+    fields.table_problem(Problem::warning(message.clone()).help(help));
+    let place = Some(fields.report().file.place(&span));
+    Problem { place, key: Some(path), ..Problem::error(message).help(help) }
+}
+
+/// The two ways to write rules exclude each other.
+fn both_forms(fields: &mut Fields<'_, '_>) {
+    if fields.has("rules") && (fields.has("roles") || fields.has("subjects")) {
+        let message = format!("`{}` has both `rules` and roles or subjects", fields.path());
+        let help = "`rules` is the older form; keep the other";
+        fields.problem("rules", Problem::error(message).help(help));
+    }
+}
+
+fn roles(fields: &mut Fields<'_, '_>) -> Vec<(String, Vec<Grant>)> {
+    let path = fields.key("roles");
+    let Some(table) = map(fields, "roles") else { return Vec::new() };
+    let mut roles = Vec::new();
+    for (name, entry) in &table.entries {
+        let grants = grants(fields.report(), &join(&path, name), &entry.node);
+        roles.push((name.clone(), grants));
+    }
+    roles
+}
+
+fn subjects(fields: &mut Fields<'_, '_>, known: &[(String, Vec<Grant>)]) -> Vec<(String, Subject)> {
+    let path = fields.key("subjects");
+    let Some(table) = map(fields, "subjects") else { return Vec::new() };
+    let mut subjects = Vec::new();
+    for (name, entry) in &table.entries {
+        let path = join(&path, name);
+        let report = fields.report();
+        let Some(table) = entry.node.as_table() else {
+            let message = format!("`{path}` must be a table, not {}", entry.node.value.what());
+            let help = "write { roles = [\"…\"], extra = [{ … }] }";
+            report.add(Problem::error(message).help(help), path, &entry.node.span);
+            continue;
+        };
+        let mut nested = Fields::new(table, path, &entry.key, report);
+        let roles = held(&mut nested, known);
+        let extra = match nested.entry("extra") {
+            Some(entry) => {
+                let path = nested.key("extra");
+                grants(nested.report(), &path, &entry.node)
+            }
+            None => Vec::new(),
+        };
+        nested.finish();
+        subjects.push((name.clone(), Subject { roles, extra }));
+    }
+    subjects
+}
+
+/// The roles of a subject, each of which must be there: a name that is misspelt would give nothing
+/// and take nothing away.
+fn held(fields: &mut Fields<'_, '_>, known: &[(String, Vec<Grant>)]) -> Vec<String> {
+    let path = fields.key("roles");
+    let mut roles = Vec::new();
+    for role in fields.texts("roles").unwrap_or_default() {
+        let name = &role.value.value;
+        if !known.iter().any(|(known, _)| known == name) {
+            let near = nearest(name, known.iter().map(|(known, _)| known.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "add the role, or remove it here".to_owned(),
+            };
+            let message =
+                format!("`{path}` names the role `{}`, which is not there", role.value.shown());
+            fields.report().add(Problem::error(message).help(help), path.clone(), &role.span);
+        }
+        roles.push(name.clone());
+    }
+    roles
+}
+
+fn grants<'t>(report: &mut Report<'t>, path: &str, node: &'t Node) -> Vec<Grant> {
+    let Some(nodes) = node.as_list() else {
+        let message = format!("`{path}` must be a list of grants, not {}", node.value.what());
+        let help = "write [{ server = \"…\", access = \"read\" }]";
+        report.add(Problem::error(message).help(help), path, &node.span);
+        return Vec::new();
+    };
+    let numbered = nodes.iter().enumerate();
+    numbered.filter_map(|(at, node)| grant(report, format!("{path}[{at}]"), node)).collect()
+}
+
+fn grant<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Grant> {
+    let Some(table) = node.as_table() else {
+        let message = format!("`{path}` must be a table, not {}", node.value.what());
+        let help = "write { server = \"…\", access = \"read\" }";
+        report.add(Problem::error(message).help(help), path, &node.span);
+        return None;
+    };
+    let mut fields = Fields::new(table, path, &node.span, report);
+    let servers = servers(&mut fields);
+    let GrantKeys { access, tools, resources, prompts, deny } = GrantKeys::read(&mut fields);
+    if !fields.has("access") {
+        let message = format!("`{}` does not say what access it is about", fields.path());
+        let help = "add `access`: \"read\", \"write\" or \"*\"";
+        fields.table_problem(Problem::error(message).help(help));
+    }
+    let says = if deny { Says::Deny } else { Says::Allow };
+    let [tools, resources, prompts] = [tools, resources, prompts].map(|names| {
+        names.map(|names| names.iter().map(|name| Glob::stars(name)).collect::<Vec<Glob>>())
+    });
+    fields.finish();
+    Some(Grant { servers: servers?, access: access?, tools, resources, prompts, says })
+}
+
+/// One server or several.
+fn servers(fields: &mut Fields<'_, '_>) -> Option<Vec<Glob>> {
+    let servers = match fields.peek("server").map(|entry| &entry.node.value) {
+        Some(Value::List(_)) => fields.strings("server"),
+        Some(_) => fields.string("server").map(|server| vec![server]),
+        None => {
+            fields.entry("server");
+            None
+        }
+    };
+    let missing = !fields.has("server") || servers.as_ref().is_some_and(Vec::is_empty);
+    if missing {
+        let message = format!("`{}` does not say which server it is about", fields.path());
+        let help = "add `server`: a name, a pattern, or a list of these; \"*\" means all";
+        fields.table_problem(Problem::error(message).help(help));
+    }
+    Some(servers?.iter().map(|server| Glob::stars(server)).collect())
+}
+
+fn rules(fields: &mut Fields<'_, '_>) -> Vec<AccessRule> {
+    let Some(entry) = fields.entry("rules") else { return Vec::new() };
+    let path = fields.key("rules");
+    let report = fields.report();
+    let Some(nodes) = entry.node.as_list() else {
+        let message = format!("`{path}` must be a list of rules, not {}", entry.node.value.what());
+        let help = "write [{ subjects = [\"…\"], tools = [\"…\"], policy = \"deny\" }]";
+        report.add(Problem::error(message).help(help), path, &entry.node.span);
+        return Vec::new();
+    };
+    let numbered = nodes.iter().enumerate();
+    numbered.filter_map(|(at, node)| rule(report, format!("{path}[{at}]"), node)).collect()
+}
+
+fn rule<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<AccessRule> {
+    let Some(table) = node.as_table() else {
+        let message = format!("`{path}` must be a table, not {}", node.value.what());
+        let help = "write { tools = [\"…\"], policy = \"deny\" }";
+        report.add(Problem::error(message).help(help), path, &node.span);
+        return None;
+    };
+    let mut fields = Fields::new(table, path, &node.span, report);
+    let RuleKeys { subjects, roles, tools, policy } = RuleKeys::read(&mut fields);
+    for key in ["tools", "policy"] {
+        if !fields.has(key) {
+            let message = format!("`{}` has no `{key}`", fields.path());
+            let help = "a rule says of which tools it speaks, and \"allow\" or \"deny\"";
+            fields.table_problem(Problem::error(message).help(help));
+        }
+    }
+    fields.finish();
+    let tools = tools?.iter().map(|tool| Glob::stars(tool)).collect();
+    Some(AccessRule { subjects, roles, tools, says: policy? })
+}
+
+/// A table whose keys are the file's own.
+fn map<'t>(fields: &mut Fields<'t, '_>, key: &'static str) -> Option<&'t Table> {
+    let entry = fields.entry(key)?;
+    let table = entry.node.as_table();
+    if table.is_none() {
+        let what = entry.node.value.what();
+        let message = format!("`{}` must be a table, not {what}", fields.key(key));
+        fields.problem(key, Problem::error(message).help("put each under its name"));
+    }
+    table
+}
+
+/// What `config show` says of it.
+fn shown(fields: &mut Fields<'_, '_>) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    for key in ["default", "strict", "roles", "subjects", "rules"] {
+        let Some(entry) = fields.peek(key) else { continue };
+        let file = fields.report().file;
+        let mut add = |key: String, name: &str, entry: &Entry| {
+            let origin = file.origin(&entry.key).to_string();
+            shown.push(Shown { key, value: show::leaf(name, &entry.node), origin });
+        };
+        match (key, entry.node.as_table()) {
+            ("roles" | "subjects", Some(table)) => {
+                for (name, entry) in &table.entries {
+                    // The name of a role says nothing about what is in it, whatever it looks like.
+                    add(join(&join("access", key), name), key, entry);
+                }
+            }
+            _ => add(join("access", key), key, entry),
+        }
+    }
+    shown
+}
+
+// === impl Narrowing ===
+
+impl Form for Narrowing {
+    type Value = Vec<String>;
+    type Schema = Vec<String>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<String>> {
+        let names = fields.strings(key)?;
+        if names.is_empty() {
+            let message = format!("`{}` is empty, which could mean all or none", fields.key(key));
+            let help = format!("leave `{key}` out for all of them");
+            fields.problem(key, Problem::error(message).help(help));
+        }
+        Some(names)
+    }
+
+    fn write(value: &Vec<String>) -> Json {
+        Json::from(value.as_slice())
+    }
+}
+
+// === impl OneOf ===
+
+impl OneOf for Says {
+    const WORDS: Words<Self> = &[("allow", Self::Allow), ("deny", Self::Deny)];
+}
+
+impl OneOf for AccessTo {
+    const WORDS: Words<Self> = &[("read", Self::Read), ("write", Self::Write), ("*", Self::All)];
+}

@@ -1,0 +1,242 @@
+//! The types of values in a file: how they are read, written and described.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value as Json;
+
+use crate::fields::{Fields, Words};
+use crate::show;
+use crate::source::Origin;
+use crate::units::{show_duration, show_size};
+
+/// The type of a key's value in a file.
+pub(crate) trait Form {
+    /// The type of the value in the settings.
+    type Value: Clone;
+    /// The type that describes it in the schema.
+    type Schema: JsonSchema;
+
+    /// Reads the value of a key and reports what is wrong with it.
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self::Value>;
+
+    /// The value as a file has it; null for a table.
+    fn write(value: &Self::Value) -> Json;
+}
+
+/// A table whose keys are defined by `keys!`.
+pub(crate) trait Table {
+    /// The type that describes the keys in the schema.
+    type Keys: JsonSchema;
+}
+
+/// A type with a few values, each of which has a word.
+pub(crate) trait OneOf: Copy + PartialEq + 'static {
+    /// The words and their values.
+    const WORDS: Words<Self>;
+
+    /// The word of the value.
+    fn word(self) -> &'static str {
+        let found = Self::WORDS.iter().find(|(_, value)| *value == self);
+        found.map(|(word, _)| *word).unwrap_or_default()
+    }
+}
+
+/// A value with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    /// The value as it may be shown.
+    pub(crate) shown: String,
+    pub(crate) origin: Origin,
+}
+
+/// A number of bytes with its unit.
+pub(crate) struct Size;
+
+/// A time with its unit.
+pub(crate) struct Time;
+
+/// A time limit, with a warning if the unit looks mistaken.
+pub(crate) struct Limit;
+
+/// A time that may be zero.
+pub(crate) struct Wait;
+
+/// The schema of a [`Size`].
+pub(crate) struct SizeSchema;
+
+/// The schema of a duration.
+pub(crate) struct DurationSchema;
+
+/// The schema of one of a few words.
+pub(crate) struct WordSchema<T>(PhantomData<T>);
+
+// === impl Setting ===
+
+impl<T> Setting<T> {
+    /// Reads a key; `None` if it is absent or wrong.
+    pub(crate) fn read<F: Form<Value = T>>(
+        fields: &mut Fields<'_, '_>,
+        key: &'static str,
+    ) -> Option<Self> {
+        let value = F::read(fields, key);
+        let entry = fields.peek(key)?;
+        let origin = fields.report().file.origin(&entry.key);
+        Some(Self { value: value?, shown: show::leaf(key, &entry.node), origin })
+    }
+}
+
+// === impl Form ===
+
+impl Form for bool {
+    type Value = Self;
+    type Schema = Self;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
+        fields.flag(key)
+    }
+
+    fn write(value: &Self) -> Json {
+        Json::from(*value)
+    }
+}
+
+impl Form for u32 {
+    type Value = Self;
+    type Schema = Self;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
+        fields.count(key)
+    }
+
+    fn write(value: &Self) -> Json {
+        Json::from(*value)
+    }
+}
+
+impl Form for String {
+    type Value = Self;
+    type Schema = Self;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
+        fields.string(key)
+    }
+
+    fn write(value: &Self) -> Json {
+        Json::from(value.as_str())
+    }
+}
+
+impl Form for Vec<String> {
+    type Value = Self;
+    type Schema = Self;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
+        fields.strings(key)
+    }
+
+    fn write(value: &Self) -> Json {
+        Json::from(value.as_slice())
+    }
+}
+
+impl Form for Size {
+    type Value = u64;
+    type Schema = SizeSchema;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<u64> {
+        fields.size(key)
+    }
+
+    fn write(value: &u64) -> Json {
+        Json::from(show_size(*value))
+    }
+}
+
+impl Form for Time {
+    type Value = Duration;
+    type Schema = DurationSchema;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
+        fields.duration(key)
+    }
+
+    fn write(value: &Duration) -> Json {
+        Json::from(show_duration(*value))
+    }
+}
+
+impl Form for Limit {
+    type Value = Duration;
+    type Schema = DurationSchema;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
+        fields.limit(key)
+    }
+
+    fn write(value: &Duration) -> Json {
+        Time::write(value)
+    }
+}
+
+impl Form for Wait {
+    type Value = Duration;
+    type Schema = DurationSchema;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
+        fields.wait(key)
+    }
+
+    fn write(value: &Duration) -> Json {
+        Time::write(value)
+    }
+}
+
+impl<T: OneOf> Form for T {
+    type Value = T;
+    type Schema = WordSchema<T>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<T> {
+        fields.word(key, T::WORDS)
+    }
+
+    fn write(value: &T) -> Json {
+        Json::from(value.word())
+    }
+}
+
+// === impl JsonSchema ===
+
+impl JsonSchema for SizeSchema {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "title": "size", "examples": ["10MiB", "512KiB"] })
+    }
+}
+
+impl JsonSchema for DurationSchema {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "title": "duration", "examples": ["30s", "2m", "500ms"] })
+    }
+}
+
+impl<T: OneOf> JsonSchema for WordSchema<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        words.join("_").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
+}

@@ -1,0 +1,214 @@
+//! The keys of a `[[tools.rates]]`: how many calls there may be in some time.
+
+use std::time::Duration;
+
+use capstan_model::RateBy;
+use capstan_policy::Pattern;
+use serde_json::Value as Json;
+
+use super::define::keys;
+use super::form::{Form, OneOf, Time};
+use crate::fields::{Fields, Words};
+use crate::show;
+use crate::source::Origin;
+use crate::source::problem::{Problem, Report};
+use crate::source::tree::{Node, Value};
+
+keys! {
+    /// How many calls there may be in some time.
+    pub(crate) table RateKeys: "rate"
+    keys {
+        /// How many calls; at least 1.
+        limit: u32;
+        /// In how long.
+        every: Duration as Time;
+        /// Which calls count together: those of one caller, to one server, to one tool, or all.
+        by: RateBy = RateBy::All;
+        /// Patterns of the tools that are meant, as in the permissions. Unset, everything that can be called: tools, resources and prompts.
+        tools: Vec<Pattern> as Patterns;
+        /// What the caller is told.
+        reason: String;
+    }
+}
+
+/// A rate that is complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// The number of calls.
+    pub limit: u32,
+    /// The time in which they count.
+    pub every: Duration,
+    /// Which calls count together.
+    pub by: RateBy,
+    /// The tools that are meant; empty for everything that can be called.
+    pub tools: Vec<Pattern>,
+    /// The text for callers that are refused.
+    pub reason: Option<String>,
+    /// Where it was written.
+    pub origin: Origin,
+    /// The rate as `config show` has it.
+    pub(crate) shown: String,
+}
+
+/// A list of patterns of tools, with at least one.
+struct Patterns;
+
+const KEY: &str = "rates";
+
+const EXAMPLE: &str = "write `[[tools.rates]]` with `limit = 100` and `every = \"1m\"`";
+
+/// Reads the rates; `fields` is `[tools]`.
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Rate> {
+    let Some(entry) = fields.entry(KEY) else { return Vec::new() };
+    let key = fields.key(KEY);
+    let Value::List(nodes) = &entry.node.value else {
+        let what = entry.node.value.what();
+        let problem = Problem::error(format!("`{key}` must be a list of tables, not {what}"));
+        fields.problem(KEY, problem.help(EXAMPLE));
+        return Vec::new();
+    };
+    nodes.iter().filter_map(|node| Rate::read(fields.report(), &key, node)).collect()
+}
+
+// === impl Rate ===
+
+impl Rate {
+    /// Reads a rate; `None` if a part of it is missing or wrong.
+    fn read<'t>(report: &mut Report<'t>, key: &str, node: &'t Node) -> Option<Self> {
+        let Some(table) = node.as_table() else {
+            let what = node.value.what();
+            let problem = Problem::error(format!("`{key}` holds {what}, which is no rate"));
+            report.add(problem.help(EXAMPLE), key, &node.span);
+            return None;
+        };
+        let mut fields = Fields::new(table, key, &node.span, report);
+        let RateKeys { limit, every, by, tools, reason } = RateKeys::read(&mut fields);
+        for needed in ["limit", "every"] {
+            if !fields.has(needed) {
+                let problem = Problem::error(format!("a rate in `{key}` has no `{needed}`"));
+                fields.table_problem(problem.help(EXAMPLE));
+            }
+        }
+        if limit == Some(0) {
+            let problem = Problem::error(format!("`{key}.limit` must not be 0"))
+                .help("to forbid calls, deny them under `[permissions]`");
+            fields.problem("limit", problem);
+        }
+        let tools = if fields.has("tools") { tools } else { Some(Vec::new()) };
+        fields.finish();
+        let origin = report.file.origin(&node.span);
+        let limit = limit.filter(|limit| *limit > 0)?;
+        let (every, tools, shown) = (every?, tools?, show::leaf(KEY, node));
+        Some(Self { limit, every, by, tools, reason, origin, shown })
+    }
+}
+
+// === impl Patterns ===
+
+impl Form for Patterns {
+    type Value = Vec<Pattern>;
+    type Schema = Vec<String>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Vec<Pattern>> {
+        let texts = fields.texts(key)?;
+        let path = fields.key(key);
+        if texts.is_empty() {
+            let problem = Problem::error(format!("`{path}` is empty"))
+                .help("remove it to mean everything that can be called");
+            fields.problem(key, problem);
+            return None;
+        }
+        let mut patterns = Vec::new();
+        for text in &texts {
+            let problem = match Pattern::parse(&text.value.value) {
+                Ok(_) if text.value.value.trim_start().starts_with("Elicit(") => Problem::error(
+                    format!("`{path}` speaks of tools, not of questions"),
+                )
+                .help("questions have a bound of their own: `elicitation_queue` under `[mcp]`"),
+                Ok(pattern) => {
+                    patterns.push(pattern);
+                    continue;
+                }
+                Err(error) => Problem::error(text.value.complaint(&path, &error))
+                    .help("write a pattern such as \"delete_*\" or \"github__create_issue\""),
+            };
+            fields.report().add(problem, path.clone(), &text.span);
+        }
+        (patterns.len() == texts.len()).then_some(patterns)
+    }
+
+    fn write(value: &Vec<Pattern>) -> Json {
+        value.iter().map(Pattern::as_str).collect()
+    }
+}
+
+// === impl RateBy ===
+
+impl OneOf for RateBy {
+    const WORDS: Words<Self> = &[
+        ("caller", Self::Caller),
+        ("server", Self::Server),
+        ("tool", Self::Tool),
+        ("all", Self::All),
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::source::reader::NativeFiles;
+    use crate::source::{Scope, SourceFile, Surroundings};
+    use crate::{Loaded, load};
+
+    fn loaded(text: &str) -> Loaded {
+        let file = SourceFile::new("f.toml", Scope::User, text);
+        load(&[file], &Surroundings { variable: &|_| None, project_dir: "" }, &NativeFiles)
+    }
+
+    #[test]
+    fn rates_are_read_with_all_their_words() {
+        let text = "[[tools.rates]]\nlimit = 100\nevery = \"1m\"\nby = \"caller\"\n\
+                    [[tools.rates]]\nlimit = 2\nevery = \"1h\"\ntools = [\"delete_*\"]\nreason = \"slowly\"";
+        let loaded = loaded(text);
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let [first, second] = loaded.config.tools.rates.as_slice() else { panic!("not two") };
+        assert_eq!(
+            (first.limit, first.every, first.by.as_str()),
+            (100, Duration::from_mins(1), "caller")
+        );
+        assert_eq!((second.by.as_str(), second.reason.as_deref()), ("all", Some("slowly")));
+        assert_eq!((second.tools[0].as_str(), second.origin.line), ("delete_*", 5));
+        let shown: Vec<String> = crate::show(&loaded)
+            .into_iter()
+            .filter(|line| line.key == "tools.rates")
+            .map(|line| line.value)
+            .collect();
+        assert_eq!(shown.len(), 2, "{shown:?}");
+        assert!(shown[1].contains("slowly"), "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_no_rate_is_an_error_and_does_not_become_one() {
+        for text in [
+            "[tools]\nrates = 5",
+            "[tools]\nrates = [5]",
+            "[[tools.rates]]\nevery = \"1m\"",
+            "[[tools.rates]]\nlimit = 5",
+            "[[tools.rates]]\nlimit = 0\nevery = \"1m\"",
+            "[[tools.rates]]\nlimit = -1\nevery = \"1m\"",
+            "[[tools.rates]]\nlimit = 5\nevery = 60",
+            "[[tools.rates]]\nlimit = 5\nevery = \"0s\"",
+            "[[tools.rates]]\nlimit = 5\nevery = \"1m\"\nby = \"user\"",
+            "[[tools.rates]]\nlimit = 5\nevery = \"1m\"\ntools = []",
+            "[[tools.rates]]\nlimit = 5\nevery = \"1m\"\ntools = [\"[\"]",
+            "[[tools.rates]]\nlimit = 5\nevery = \"1m\"\ntools = [\"Elicit(x)\"]",
+            "[[tools.rates]]\nlimit = 5\nevery = \"1m\"\nburst = 9",
+        ] {
+            let loaded = loaded(text);
+            let messages: Vec<&str> =
+                loaded.fatal().map(|problem| problem.message.as_str()).collect();
+            assert_eq!(messages.len(), 1, "{text}: {messages:?}");
+        }
+    }
+}

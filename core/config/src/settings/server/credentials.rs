@@ -1,0 +1,85 @@
+//! The keys of `[servers.NAME.openapi.auth.SCHEME]`: credentials for a security scheme.
+
+use capstan_model::{Credentials, Secret};
+use serde_json::Value as Json;
+
+use super::openapi::Address;
+use crate::fields::Fields;
+use crate::settings::define::keys;
+use crate::settings::form::Form;
+use crate::source::problem::Problem;
+
+keys! {
+    /// What belongs to a security scheme of the document: `token`, or `username` and `password`, or `client_id` and `client_secret`.
+    pub(crate) table CredentialKeys
+    keys {
+        /// A key or a bearer token: `"${TOKEN}"`.
+        token: Secret<String> as SecretText;
+        /// A name, for HTTP basic.
+        username: String;
+        /// The password that belongs to it.
+        password: Secret<String> as SecretText;
+        /// What this program is called where it gets tokens (OAuth client credentials).
+        client_id: String;
+        /// What it proves that by.
+        client_secret: Secret<String> as SecretText;
+        /// Where tokens are. Needed where the document names none, or another server than the interface's own.
+        token_url: String as Address;
+        /// What tokens shall be good for.
+        scopes: Vec<String>;
+    }
+}
+
+/// A string that is never shown.
+struct SecretText;
+
+/// Reads the credentials of a scheme; `None` if they are incomplete or contradict each other.
+pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Credentials> {
+    let keys = CredentialKeys::read(&mut fields);
+    let CredentialKeys { token, username, password, client_id, client_secret, token_url, scopes } =
+        keys;
+    let for_client = token_url.is_some() || scopes.is_some();
+    let empty = [&token, &password, &client_secret]
+        .into_iter()
+        .any(|given| given.as_ref().is_some_and(|given| given.reveal().trim().is_empty()));
+    let read = match (token, (username, password), (client_id, client_secret)) {
+        (Some(token), (None, None), (None, None)) if !for_client => Some(Credentials::Token(token)),
+        (None, (Some(username), Some(password)), (None, None)) if !for_client => {
+            Some(Credentials::Password { username, password })
+        }
+        (None, (None, None), (Some(id), Some(secret))) => {
+            let scopes = scopes.unwrap_or_default();
+            Some(Credentials::Client { id, secret, token_url, scopes })
+        }
+        _ => None,
+    };
+    let read = read.filter(|_| !empty);
+    if read.is_none() {
+        let path = fields.path();
+        let message = if empty {
+            format!("`{path}` has an empty secret")
+        } else {
+            format!("`{path}` does not say one thing that it is known by")
+        };
+        let help = "give it a `token`, or `username` and `password`, or `client_id` and \
+                    `client_secret` (with `token_url` and `scopes` where they are needed)";
+        fields.table_problem(Problem::error(message).help(help));
+    }
+    fields.finish();
+    read
+}
+
+// === impl SecretText ===
+
+impl Form for SecretText {
+    type Value = Secret<String>;
+    type Schema = String;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Secret<String>> {
+        fields.string(key).map(Secret::new)
+    }
+
+    fn write(_: &Secret<String>) -> Json {
+        Json::Null
+    }
+}

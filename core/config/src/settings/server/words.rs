@@ -1,0 +1,138 @@
+//! The keys of a server that take one of a few words.
+
+use capstan_model::{Naming, Trust};
+use serde_json::Value as Json;
+
+use crate::fields::{Fields, Words};
+use crate::settings::form::{Form, OneOf, WordSchema};
+
+/// When a server is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At once where somebody watches, at the first call in the gateway.
+    #[default]
+    Auto,
+    /// At once.
+    Eager,
+    /// When somebody asks what there is.
+    OnList,
+    /// At the first call.
+    Lazy,
+}
+
+/// Whether a server may be logged in to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OAuth {
+    /// When it asks for it.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// Which era of MCP to speak with a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Find out.
+    #[default]
+    Auto,
+    /// Revisions with a handshake.
+    Legacy,
+    /// Revisions without one.
+    Modern,
+}
+
+/// The value of `type`: how a server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Stdio,
+    Http,
+    Sse,
+    Cli,
+    /// The key `openapi` implies it, and it has no word.
+    OpenApi,
+}
+
+/// The key `oauth`. Values other than these words are refused elsewhere.
+pub(super) struct Login;
+
+// === impl Login ===
+
+impl Form for Login {
+    type Value = OAuth;
+    type Schema = WordSchema<OAuth>;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<OAuth> {
+        let word = fields.peek(key)?.node.as_text()?;
+        OAuth::WORDS.iter().find(|(known, _)| *known == word).map(|(_, oauth)| *oauth)
+    }
+
+    fn write(value: &OAuth) -> Json {
+        Json::from(value.word())
+    }
+}
+
+// === impl OneOf ===
+
+impl OneOf for Transport {
+    const WORDS: Words<Self> =
+        &[("stdio", Self::Stdio), ("http", Self::Http), ("sse", Self::Sse), ("cli", Self::Cli)];
+}
+
+impl OneOf for Start {
+    const WORDS: Words<Self> = &[
+        ("auto", Self::Auto),
+        ("eager", Self::Eager),
+        ("on-list", Self::OnList),
+        ("lazy", Self::Lazy),
+    ];
+}
+
+impl OneOf for OAuth {
+    const WORDS: Words<Self> = &[("auto", Self::Auto), ("off", Self::Off)];
+}
+
+impl OneOf for Protocol {
+    const WORDS: Words<Self> =
+        &[("auto", Self::Auto), ("legacy", Self::Legacy), ("modern", Self::Modern)];
+}
+
+impl OneOf for Trust {
+    const WORDS: Words<Self> = &[
+        ("trusted", Self::Trusted),
+        ("untrusted", Self::Untrusted),
+        ("sandboxed", Self::Sandboxed),
+    ];
+}
+
+impl OneOf for Naming {
+    const WORDS: Words<Self> =
+        &[("prefixed", Self::Prefixed), ("mcp", Self::Mcp), ("bare", Self::Bare)];
+}
+
+// === impl Start ===
+
+impl Start {
+    /// The word in configuration and output.
+    pub fn as_str(self) -> &'static str {
+        self.word()
+    }
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    /// The word in configuration and output.
+    pub fn as_str(self) -> &'static str {
+        self.word()
+    }
+}
+
+// === impl OAuth ===
+
+impl OAuth {
+    /// The word in configuration and output.
+    pub fn as_str(self) -> &'static str {
+        self.word()
+    }
+}

@@ -1,0 +1,194 @@
+//! The one type that reaches a server.
+//!
+//! Only this crate makes an [`Outgoing`] and what is in it: a [`Ticket`] by `admit`, an
+//! [`Admission`] by the steps of a side request, a [`TaskRequest`] from the handles that `screen`
+//! made, a [`System`] message from a fixed list. None of them can be forged elsewhere:
+//!
+//! ```compile_fail,E0423
+//! fn forge<'a>(message: capstan_hub::Message<'a>) -> capstan_hub::Outgoing<'a> {
+//!     capstan_hub::Outgoing(message)
+//! }
+//! ```
+//! ```compile_fail,E0451
+//! fn forge(op: capstan_hub::SideOp) -> capstan_hub::Admission {
+//!     capstan_hub::Admission { id: todo!(), op, lease: todo!() }
+//! }
+//! ```
+//! ```compile_fail,E0451
+//! fn forge() -> capstan_hub::TaskHandle {
+//!     capstan_hub::TaskHandle { of: todo!(), owner: todo!(), id: todo!(), kind: todo!() }
+//! }
+//! ```
+//! ```compile_fail,E0451
+//! fn forge() -> capstan_hub::TaskRequest {
+//!     capstan_hub::TaskRequest { op: todo!(), ids: todo!(), params: todo!() }
+//! }
+//! ```
+//! ```compile_fail,E0423
+//! fn forge(message: capstan_hub::SystemMessage) -> capstan_hub::System {
+//!     capstan_hub::System(message)
+//! }
+//! ```
+
+use capstan_model::{CallError, ServerName};
+use capstan_wire::Json;
+use capstan_wire::protocol::METHOD_NOT_FOUND;
+
+use super::admit::Ticket;
+use super::side::{Admission, SideOp};
+
+/// A message that may be sent to a server.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'a>(Message<'a>);
+
+/// The content of an [`Outgoing`], for the adapter that sends it.
+#[derive(Clone, Copy)]
+pub enum Message<'a> {
+    /// A call.
+    Call(&'a Ticket),
+    /// A request about an item.
+    Side(&'a Admission),
+    /// An operation on tasks of one owner.
+    Task(&'a TaskRequest),
+}
+
+/// An operation on tasks, for their owner.
+#[derive(Debug)]
+pub struct TaskRequest {
+    op: TaskOp,
+    ids: Vec<String>,
+    params: Json,
+}
+
+/// What can be done with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskOp {
+    /// Its state.
+    Get,
+    /// Its result.
+    Result,
+    /// Answers to the questions that it asks.
+    Update,
+    /// Its end.
+    Cancel,
+    /// Notifications about it, for as long as the request lasts.
+    Follow,
+}
+
+/// A message of our own that informs a server or reduces what it does. It starts nothing.
+#[derive(Debug)]
+pub struct System(SystemMessage);
+
+/// The content of a [`System`] message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SystemMessage {
+    /// Whether the server still answers.
+    Ping,
+    /// How much it is to log; the protocol's word for the level.
+    Level(String),
+    /// No more notifications about this resource.
+    Unsubscribe(String),
+}
+
+// === impl Outgoing ===
+
+impl<'a> Outgoing<'a> {
+    pub(crate) fn call(ticket: &'a Ticket) -> Self {
+        Self(Message::Call(ticket))
+    }
+
+    pub(super) fn side(admission: &'a Admission) -> Self {
+        Self(Message::Side(admission))
+    }
+
+    pub(super) fn task(request: &'a TaskRequest) -> Self {
+        Self(Message::Task(request))
+    }
+
+    /// What is to be sent.
+    pub fn message(&self) -> Message<'a> {
+        self.0
+    }
+
+    /// The answer of a server that offers no such thing.
+    pub fn not_offered(&self, server: &ServerName) -> CallError {
+        let method = match self.0 {
+            Message::Call(ticket) => ticket.kind().method(),
+            Message::Side(admission) => admission.op().method(),
+            Message::Task(request) => request.op().method(),
+        };
+        let message = format!("`{method}` is not offered");
+        CallError::Server { server: server.clone(), code: METHOD_NOT_FOUND, message, whole: None }
+    }
+}
+
+// === impl TaskRequest ===
+
+impl TaskRequest {
+    pub(crate) fn new(op: TaskOp, ids: Vec<String>, params: Json) -> Self {
+        Self { op, ids, params }
+    }
+
+    /// What to do.
+    pub fn op(&self) -> TaskOp {
+        self.op
+    }
+
+    /// The tasks, by the server's names.
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The params of the request; they name the task.
+    pub fn params(&self) -> &Json {
+        &self.params
+    }
+}
+
+// === impl TaskOp ===
+
+impl TaskOp {
+    /// The method.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Get => "tasks/get",
+            Self::Result => "tasks/result",
+            Self::Update => "tasks/update",
+            Self::Cancel => "tasks/cancel",
+            Self::Follow => "subscriptions/listen",
+        }
+    }
+}
+
+// === impl SideOp ===
+
+impl SideOp {
+    /// The method, in the revisions before 2026-07-28 where they have it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Complete(_) => "completion/complete",
+            Self::Subscribe => "resources/subscribe",
+        }
+    }
+}
+
+// === impl System ===
+
+impl System {
+    pub(crate) fn ping() -> Self {
+        Self(SystemMessage::Ping)
+    }
+
+    pub(crate) fn level(word: String) -> Self {
+        Self(SystemMessage::Level(word))
+    }
+
+    pub(crate) fn unsubscribe(uri: String) -> Self {
+        Self(SystemMessage::Unsubscribe(uri))
+    }
+
+    /// What to say.
+    pub fn message(&self) -> &SystemMessage {
+        &self.0
+    }
+}

@@ -1,0 +1,173 @@
+//! Side requests: what is asked about an item without calling it. The same rules, rates and quota
+//! decide on them.
+
+use std::sync::Arc;
+
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target};
+use capstan_wire::{Json, compose, object};
+use futures::FutureExt as _;
+use futures::future::ready;
+
+use super::admit::{Ticket, admit};
+use super::attempt::Attempt;
+use super::confirm::confirm;
+use super::outgoing::Outgoing;
+use super::permit::permit;
+use super::record::Record;
+use super::resolve::Resolved;
+use super::settle::with_own_name;
+use crate::hub::Hub;
+use crate::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
+use crate::{Answer, Call, Ground, Session};
+
+/// Proof that a side request may be sent: the item and the operation in one value.
+#[derive(Debug)]
+pub struct Admission {
+    id: ItemId,
+    op: SideOp,
+}
+
+/// What is asked about an item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SideOp {
+    /// What a value that is being typed could become; the params as the client wrote them.
+    Complete(Json),
+    /// Notifications when the resource changes.
+    Subscribe,
+}
+
+/// Who may be asked for an approval of a side request.
+#[derive(Clone, Copy)]
+pub enum Asks<'a> {
+    /// The operator at another shell.
+    Elsewhere,
+    /// Nobody: it comes with every letter that is typed. Earlier answers count.
+    Nobody,
+    /// The operator at this front.
+    Here(&'a dyn Operator),
+}
+
+/// The front has no operator who could be asked in the middle of a side request.
+struct NoOperator;
+
+// === impl Admission ===
+
+impl Admission {
+    /// The item, by its server's name.
+    pub fn id(&self) -> &ItemId {
+        &self.id
+    }
+
+    /// What is asked about it.
+    pub fn op(&self) -> &SideOp {
+        &self.op
+    }
+}
+
+/// Takes a side request as far as a call goes before it is sent.
+pub(super) async fn walk(
+    hub: &Hub,
+    session: &Session,
+    (id, call, op): (ItemId, Call, SideOp),
+    asks: Asks<'_>,
+    record: &mut Record<'_>,
+) -> Result<Admission, CallError> {
+    let method = record.method().unwrap_or(op.method());
+    let op = about(op, call.target.kind, &id)?;
+    let resolved = Resolved::unlisted(id.clone(), Effect::Read, with_own_name(call, &id)?);
+    record.resolved(resolved.effect);
+    let mut permitted = permit(hub, resolved, record)?;
+    if let Some(question) = &mut permitted.question {
+        // A yes to this is none to the item itself, and the operator sees what it is for.
+        let method = compose::string(method);
+        let arguments = object::with_member(&question.arguments, "method", &method);
+        question.arguments = arguments.unwrap_or_else(|_| question.arguments.clone());
+        if matches!(asks, Asks::Nobody) && !hub.approvals.remember(&session.memory, question) {
+            record.approved(Ground::Nobody);
+            let (item, rule) = (question.id.to_string(), question.rule.clone());
+            return Err(CallError::NotApproved { item, rule, open: None });
+        }
+    }
+    let operator = match asks {
+        Asks::Here(operator) => operator,
+        Asks::Elsewhere | Asks::Nobody => &NoOperator,
+    };
+    let approved = confirm(hub, session, operator, permitted, record).await?;
+    let ticket: Ticket = admit(hub, session, approved)?;
+    Ok(Admission { id: ticket.into_id(), op })
+}
+
+/// The operation with the item's own name in it.
+fn about(op: SideOp, kind: Kind, id: &ItemId) -> Result<SideOp, CallError> {
+    let SideOp::Complete(params) = op else { return Ok(op) };
+    let (word, key) = match kind {
+        Kind::Resource => ("ref/resource", "uri"),
+        Kind::Prompt | Kind::Tool => ("ref/prompt", "name"),
+    };
+    let reference = object::get(&params, "ref").unwrap_or_else(Json::empty_object);
+    let named = object::with_member(&reference, key, &compose::string(&id.item))
+        .and_then(|reference| object::with_member(&reference, "type", &compose::string(word)))
+        .and_then(|reference| object::with_member(&params, "ref", &reference));
+    named.map(SideOp::Complete).map_err(|_| {
+        let problem = "the request's params are not an object".to_owned();
+        CallError::InvalidArguments { item: id.to_string(), problem }
+    })
+}
+
+impl Hub {
+    /// Runs a side request that was admitted.
+    ///
+    /// # Errors
+    /// When the server cannot be used, or refuses.
+    pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
+        let lease = self.server(&admission.id.server)?.wake().await?;
+        match lease.send(Outgoing::side(&admission), Arc::new(NoOperator)).await? {
+            Answer::Whole(answer) => Ok(answer),
+            Answer::Flowing(_) => Err(CallError::Protocol {
+                server: admission.id.server,
+                problem: "an answer in parts to a request that is no call".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Hub {
+    /// Subscribes again to a resource at the server that took the place of one in `before`. The
+    /// subscription was admitted there, and `caller` could still be permitted to read the resource.
+    ///
+    /// # Errors
+    /// When there was no such subscription, the rules forbid it by now, or the server refuses.
+    pub async fn resubscribe(
+        &self,
+        before: &Self,
+        caller: &Arc<Caller>,
+        id: ItemId,
+    ) -> Result<(), CallError> {
+        let call = Call::new(Arc::clone(caller), Target::exact(Kind::Resource, id.clone()), None);
+        let mut attempt = Attempt::at_once(self, &call).by_method(SideOp::Subscribe.method());
+        attempt.found(&id);
+        let was_admitted =
+            before.servers.get(&id.server).is_some_and(|server| server.is_subscribed(&id.item));
+        let result = if was_admitted && self.shows_resource(caller, &id.server, &id.item) {
+            self.run_side(Admission { id, op: SideOp::Subscribe }).await.map(drop)
+        } else {
+            let (kind, name) = (Kind::Resource, id.to_string());
+            Err(CallError::Unknown { kind, name, nearest: Vec::new() })
+        };
+        attempt.end(result).await
+    }
+}
+
+// === impl NoOperator ===
+
+impl Operator for NoOperator {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+        ready(Approval::No(Ground::Nobody)).boxed()
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
+        ready(Reply::Decline).boxed()
+    }
+
+    fn notice(&self, _: Notice) {}
+}

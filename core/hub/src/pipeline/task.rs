@@ -1,0 +1,149 @@
+//! Tasks: what a call has become, for the caller who made it.
+
+use std::sync::Arc;
+
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_wire::{Json, compose, object};
+
+use super::attempt::Attempt;
+use super::outgoing::{Outgoing, TaskOp, TaskRequest};
+use super::screen::check_size;
+use crate::elicit::Gate;
+use crate::hub::Hub;
+use crate::life::Server;
+use crate::ports::{BoxFuture, Operator};
+use crate::{Answer, Call};
+
+/// The right of one caller to a task that their call has become. Only `screen` makes one.
+#[derive(Debug)]
+pub struct TaskHandle {
+    /// The item whose call has become the task.
+    of: ItemId,
+    kind: Kind,
+    owner: Arc<Caller>,
+    /// The server's name for it.
+    id: String,
+}
+
+// === impl TaskHandle ===
+
+impl TaskHandle {
+    pub(super) fn new(of: ItemId, kind: Kind, owner: Arc<Caller>, id: String) -> Self {
+        Self { of, kind, owner, id }
+    }
+
+    /// Whose task it is.
+    pub fn server(&self) -> &ServerName {
+        &self.of.server
+    }
+
+    /// The server's name for it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn check_owner(&self, caller: &Caller) -> Result<(), CallError> {
+        if self.owner.subject == caller.subject && self.owner.front == caller.front {
+            return Ok(());
+        }
+        Err(CallError::Unknown { kind: self.kind, name: self.id.clone(), nearest: Vec::new() })
+    }
+}
+
+impl Hub {
+    /// Asks a server about a task of `caller`; its questions meanwhile go to `operator`. The params
+    /// are as the client wrote them; the task's id is put into them here. It is recorded like a
+    /// call.
+    ///
+    /// # Errors
+    /// When the task is not the caller's, the server cannot be used, or its answer is too large.
+    pub async fn task(
+        &self,
+        caller: &Arc<Caller>,
+        handle: &TaskHandle,
+        op: TaskOp,
+        params: &Json,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        let target = Target::exact(handle.kind, handle.of.clone());
+        let call = Call::new(Arc::clone(caller), target, None);
+        let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
+        attempt.found(&handle.of);
+        let result = self.ask_task(caller, handle, op, params, operator).await;
+        attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+        result
+    }
+
+    async fn ask_task(
+        &self,
+        caller: &Caller,
+        handle: &TaskHandle,
+        op: TaskOp,
+        params: &Json,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Json, CallError> {
+        handle.check_owner(caller)?;
+        let name = compose::string(&handle.id);
+        let params = object::with_member(params, "taskId", &name).map_err(|_| {
+            let problem = "the request's params are not an object".to_owned();
+            CallError::InvalidArguments { item: handle.id.clone(), problem }
+        })?;
+        let gate = Arc::new(Gate::new(self, handle.server(), operator));
+        let server = self.task_server(handle)?;
+        let request = TaskRequest::new(op, vec![handle.id.clone()], params);
+        let answer = send(server, &request, gate).await?;
+        let item = || format!("{} {}", handle.server(), op.method());
+        check_size(self.limits.max_answer, item, answer.len())?;
+        Ok(answer)
+    }
+
+    /// Has a server tell `subscriber` how tasks of `caller` go, until it ends that or this is
+    /// dropped. All of them are of one server. Another hub may take the place of this one
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// When a task is not the caller's, or the server cannot be used or does not tell.
+    pub fn follow(
+        &self,
+        caller: &Caller,
+        handles: &[Arc<TaskHandle>],
+        subscriber: Arc<dyn Operator>,
+    ) -> BoxFuture<'static, Result<Json, CallError>> {
+        let server = handles.first().map(|first| self.task_server(first).cloned());
+        let is_sound = handles.iter().try_for_each(|handle| handle.check_owner(caller));
+        let one = handles.first().map(|first| first.server());
+        let ids = handles.iter().filter(|handle| Some(handle.server()) == one);
+        let ids = ids.map(|handle| handle.id.clone()).collect();
+        let request = TaskRequest::new(TaskOp::Follow, ids, Json::empty_object());
+        Box::pin(async move {
+            is_sound?;
+            match server {
+                Some(server) => send(&server?, &request, subscriber).await,
+                None => Ok(Json::empty_object()),
+            }
+        })
+    }
+
+    /// The server of a task. One that is gone knows no task any more.
+    fn task_server(&self, handle: &TaskHandle) -> Result<&Arc<Server>, CallError> {
+        self.servers.get(handle.server()).ok_or_else(|| {
+            let name = handle.server().to_string();
+            CallError::Unknown { kind: handle.kind, name, nearest: Vec::new() }
+        })
+    }
+}
+
+async fn send(
+    server: &Arc<Server>,
+    request: &TaskRequest,
+    operator: Arc<dyn Operator>,
+) -> Result<Json, CallError> {
+    let lease = server.wake().await?;
+    match lease.send(Outgoing::task(request), operator).await? {
+        Answer::Whole(answer) => Ok(answer),
+        Answer::Flowing(_) => Err(CallError::Protocol {
+            server: server.name().clone(),
+            problem: "an answer in parts to a request that is no call".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,78 @@
+//! Hides secrets in command lines.
+
+use capstan_model::secret::{MASK, is_secret_name, looks_like_token};
+
+use crate::mask::text::{mask_argument, mask_url};
+
+/// The words of a command line as they may be shown: the word after `--token` is hidden too.
+pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut after_secret_flag = false;
+    let mask = |argument: &'a str| {
+        let is_flag = argument.starts_with('-');
+        let hidden = after_secret_flag && !is_flag;
+        after_secret_flag = is_flag && !argument.contains('=') && is_secret_name(argument);
+        if hidden { MASK.to_owned() } else { mask_argument(argument) }
+    };
+    arguments.into_iter().map(mask).collect()
+}
+
+/// Any other text as it may be shown: addresses without passwords, and no bare tokens.
+pub fn mask_text(text: &str) -> String {
+    let mask = |word: &str| match word {
+        word if word.contains("://") => mask_url(word),
+        word if looks_like_token(word) => MASK.to_owned(),
+        word => word.to_owned(),
+    };
+    let words: Vec<String> = text.split(' ').map(mask).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(argument: &str, expected: &str) {
+        assert_eq!(mask_argument(argument), expected);
+    }
+
+    #[test]
+    fn secrets_in_arguments_are_hidden() {
+        check("--token=abc", "--token=***");
+        check("API_KEY=abc", "API_KEY=***");
+        check("Authorization: Bearer abc", "Authorization: ***");
+        check("https://me:pw@host/x", "https://***@host/x");
+        check("postgres://me:p@w@host/db", "postgres://***@host/db");
+        check("https://host/mcp?api_key=abc&x=1", "https://host/mcp?api_key=***&x=1");
+        check("https://host/ghp_0123456789abcdef/mcp", "https://host/***/mcp");
+        check("--url=https://me:pw@host", "--url=https://***@host");
+        check("ghp_0123456789abcdef", "***");
+        check("0123456789abcdef0123456789abcdef", "***");
+    }
+
+    #[test]
+    fn ordinary_arguments_are_shown() {
+        for argument in [
+            "-y",
+            "@linear/mcp-server",
+            "--port=8080",
+            "server.py",
+            "C:\\dir",
+            "a:b",
+            "https://host/mcp",
+            "/a/long/path/with/0123456789/digits/in/it",
+            "key",
+            "sk-1",
+            "",
+            "x=",
+        ] {
+            check(argument, argument);
+        }
+    }
+
+    #[test]
+    fn the_word_after_a_secret_flag_is_hidden() {
+        let shown = mask_arguments(["--token", "abc", "--name", "abc", "--api-key", "-v", "x"]);
+        assert_eq!(shown, ["--token", "***", "--name", "abc", "--api-key", "-v", "x"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a command runs: here, or in a running gateway.
+
+use capstan_app::AppError;
+
+use crate::args::{Cli, Command};
+
+/// Where an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this process.
+    Here,
+    /// In the gateway with this process id, or in the only one.
+    Gateway(Option<u32>),
+    /// In a gateway that has the same configuration and its servers started already; else here.
+    Anywhere,
+}
+
+/// Where the operations of a command run.
+pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
+    let options = &cli.options;
+    match (options.attach, &cli.command) {
+        (Some(_), _) if options.demo || !options.config.is_empty() => {
+            let given = if options.demo { "--demo" } else { "--config" };
+            let message = format!("`{given}` does not go with `--attach`");
+            Err(AppError::usage(message).hint(
+                "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
+            ))
+        }
+        (Some(process), command) if can_attach(command) => Ok(Place::Gateway(process)),
+        (Some(_), _) => Err(AppError::usage("this command does not run in a gateway").hint(
+            "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
+             `prompts`, `prompt`, `add`, `remove` and `reload`",
+        )),
+        (None, Command::Reload) => Ok(Place::Gateway(None)),
+        // With `--ask` the person here decides; in a gateway another shell could answer too, and
+        // the call would wait for that.
+        (None, Command::Call(args)) if !options.no_attach && !options.debug && !args.ask.ask => {
+            Ok(Place::Anywhere)
+        }
+        (None, _) => Ok(Place::Here),
+    }
+}
+
+fn can_attach(command: &Command) -> bool {
+    match command {
+        Command::Add(_)
+        | Command::List(_)
+        | Command::Get(_)
+        | Command::Remove(_)
+        | Command::Tools(_)
+        | Command::Call(_)
+        | Command::Resources(_)
+        | Command::Read(_)
+        | Command::Prompts(_)
+        | Command::Prompt(_)
+        | Command::Reload => true,
+        Command::Enable(_)
+        | Command::Disable(_)
+        | Command::Import(_)
+        | Command::Install(_)
+        | Command::Uninstall(_)
+        | Command::Pins(_)
+        | Command::Registry(_)
+        | Command::Serve(_)
+        | Command::Why(_)
+        | Command::Approvals(_)
+        | Command::Acl(_)
+        | Command::Policy(_)
+        | Command::Audit(_)
+        | Command::Config(_)
+        | Command::Trust(_)
+        | Command::Doctor(_)
+        | Command::Completions(_)
+        | Command::Man(_) => false,
+    }
+}

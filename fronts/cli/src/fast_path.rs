@@ -1,0 +1,74 @@
+//! The commonest command, read without everything else that can be typed: `call NAME WORD…`.
+//!
+//! To tell what was typed, clap first puts all commands and options together. For one call that
+//! takes longer than the way to a gateway that runs.
+
+use std::ffi::OsString;
+
+use crate::args::{AskArgs, CallArgs, Cli, Command, Options};
+
+/// Reads a call without any option; `None` for whatever else may have been typed.
+pub(crate) fn read(words: &[OsString]) -> Option<Cli> {
+    let words: Vec<String> =
+        words.iter().map(|word| word.to_str().map(ToOwned::to_owned)).collect::<Option<_>>()?;
+    let [_, verb, tool, arguments @ ..] = words.as_slice() else { return None };
+    // One dash alone stands for stdin; any other may begin an option.
+    let is_plain = |word: &String| !word.starts_with('-') || word == "-";
+    if verb != "call" || !is_plain(tool) || !arguments.iter().all(is_plain) {
+        return None;
+    }
+    let (tool, arguments) = (tool.clone(), arguments.to_vec());
+    let call = CallArgs { tool, arguments, elicit: None, ask: AskArgs::default() };
+    Some(Cli { options: Options::default(), command: Command::Call(call) })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_plain_call_is_read_as_clap_reads_it() {
+        for line in [
+            "capstan call s__t",
+            "capstan call s:t a=b c:=1",
+            "capstan call s:t -",
+            "capstan call - a=b",
+            "capstan call s:t {\"a\":-1} a=--b =",
+            "capstan call call call",
+            "capstan call mcp add",
+            "capstan call help",
+            "x call s__t a=-",
+            "capstan call s__t  a=b",
+        ] {
+            let theirs = crate::read(Cli::command(), words(line)).unwrap();
+            let ours = read(&words(line)).unwrap();
+            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{line}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_to_clap() {
+        for line in [
+            "capstan",
+            "capstan call",
+            "capstan call --help",
+            "capstan call s__t --json",
+            "capstan call s__t -h",
+            "capstan call s__t -- a",
+            "capstan call --json s__t",
+            "capstan --json call s__t",
+            "capstan mcp call s__t",
+            "capstan tools s__t",
+            "capstan prompt p a",
+            "capstan Call s__t",
+        ] {
+            assert!(read(&words(line)).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The person at the command line: approves, answers questions, sees progress.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use capstan_app::api::{Answer, Ask, Event, Form, Interact, Misfit, Slot};
+use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Reply, Want};
+use capstan_text::arguments::{self, slots};
+use capstan_text::form::{Elicit, Terminal};
+use capstan_text::screen::has_person;
+use capstan_text::{confirm, form};
+use capstan_wire::Json;
+use futures::FutureExt;
+use futures::future::ready;
+
+use crate::args::AskArgs;
+use crate::commands::tell_missing;
+use crate::print::Printer;
+use crate::spinner::Spinner;
+
+/// The person who typed the command, as a running operation sees them.
+pub(crate) struct Person {
+    print: Printer,
+    manner: Manner,
+    typed: Typed,
+    spinner: Spinner,
+}
+
+/// How the person is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// How questions of servers are answered.
+    pub(crate) elicit: Elicit,
+    /// How calls are approved that a rule asks about.
+    pub(crate) confirm: Confirm,
+}
+
+/// How a call is approved that a rule asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirm {
+    /// The person who typed the call has decided already.
+    Believed,
+    /// The person is asked.
+    Ask,
+    /// No person can be asked.
+    Nobody,
+}
+
+/// The words that arguments are made of.
+pub(crate) enum Typed {
+    /// The command has none.
+    Nothing,
+    /// The arguments of a tool, and stdin where a word refers to it.
+    Arguments(Vec<String>, Mutex<Option<io::Result<String>>>),
+    /// The values of a prompt or template.
+    Values(Vec<String>),
+    /// The values that are known while this argument is completed.
+    Completing(String, Vec<String>),
+}
+
+// === impl Confirm ===
+
+impl Confirm {
+    /// The effect of `--ask` here.
+    pub(crate) fn of(ask: AskArgs) -> Self {
+        match (ask.ask, has_person()) {
+            (false, _) => Self::Believed,
+            (true, true) => Self::Ask,
+            (true, false) => Self::Nobody,
+        }
+    }
+}
+
+// === impl Person ===
+
+impl Person {
+    pub(crate) fn new(print: &Printer, manner: Manner, typed: Typed, message: &str) -> Self {
+        let spinner = Spinner::new(print, message);
+        Self { print: print.clone(), manner, typed, spinner }
+    }
+
+    /// A person who is asked nothing.
+    pub(crate) fn watching(print: &Printer, message: &str) -> Self {
+        Self::completing(print, Typed::Nothing, message)
+    }
+
+    /// A person who typed `--complete`, and has decided by that on this one question.
+    pub(crate) fn completing(print: &Printer, typed: Typed, message: &str) -> Self {
+        let manner = Manner { elicit: Elicit::Decline, confirm: Confirm::Believed };
+        Self::new(print, manner, typed, message)
+    }
+
+    fn arguments(&self, schema: &Json) -> Answer {
+        let Typed::Arguments(words, stdin) = &self.typed else { return Answer::Refused };
+        let stdin = || {
+            let read = stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+            read.unwrap_or_else(|| Ok(String::new()))
+        };
+        match arguments::build(words, stdin, schema) {
+            Ok(arguments) => Answer::Arguments { arguments },
+            Err(error) => Answer::Misfit(Misfit { problem: error.to_string(), hint: error.hint() }),
+        }
+    }
+
+    fn values(&self, slots: &[Slot]) -> Answer {
+        let values = match &self.typed {
+            Typed::Values(words) => slots::fill(words, slots),
+            Typed::Completing(name, _) if !slots.iter().any(|slot| slot.name == *name) => {
+                Err(slots::unknown(name, slots))
+            }
+            Typed::Completing(_, words) => slots::assign(words, slots),
+            Typed::Nothing | Typed::Arguments(..) => return Answer::Refused,
+        };
+        match values {
+            Ok(values) => Answer::Values { values },
+            Err(error) => Answer::Misfit(Misfit { problem: error.to_string(), hint: error.hint() }),
+        }
+    }
+
+    /// Asks in a thread of its own: a person takes time, and the connection must go on.
+    fn in_person(
+        &self,
+        ask: impl FnOnce() -> Answer + Send + 'static,
+    ) -> BoxFuture<'static, Answer> {
+        let spinner = self.spinner.clone();
+        async move {
+            let asked = tokio::task::spawn_blocking(move || spinner.ask(ask));
+            asked.await.unwrap_or(Answer::Refused)
+        }
+        .boxed()
+    }
+
+    fn elicit(&self, form: Form) -> BoxFuture<'_, Answer> {
+        let elicitation = Elicitation::from(form);
+        match (&self.manner.elicit, &elicitation.want) {
+            (Elicit::Ask, _) => {
+                self.in_person(move || accepted(form::ask(&mut Terminal, &elicitation)))
+            }
+            (Elicit::Decline, _) | (_, Want::Visit(_)) => {
+                self.say_declined(&elicitation, "questions are declined");
+                ready(Answer::Declined).boxed()
+            }
+            (Elicit::Defaults, Want::Form(schema)) => {
+                let content = form::fill_defaults(schema);
+                if content.is_none() {
+                    self.say_declined(&elicitation, "not every field has a default");
+                    return ready(Answer::Declined).boxed();
+                }
+                ready(Answer::Accepted { content }).boxed()
+            }
+            (Elicit::File(values), Want::Form(schema)) => {
+                let answer = match form::from_file(schema, values) {
+                    Ok(content) => Answer::Accepted { content: Some(content) },
+                    Err(error) => {
+                        self.say_declined(&elicitation, &error.to_string());
+                        Answer::Declined
+                    }
+                };
+                ready(answer).boxed()
+            }
+        }
+    }
+
+    fn say_declined(&self, elicitation: &Elicitation, why: &str) {
+        let (server, message) = (&elicitation.server, &elicitation.message);
+        let text = format!("`{server}` asked: {message}\n  declined: {why}");
+        let (print, declines) = (self.print.clone(), matches!(self.manner.elicit, Elicit::Decline));
+        self.spinner.tell(move || {
+            print.note(&text);
+            if declines {
+                print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+            }
+        });
+    }
+}
+
+impl Interact for Person {
+    fn event(&self, event: Event) {
+        let print = self.print.clone();
+        match event {
+            Event::Problem { problem } => self.spinner.tell(move || print.problem(&problem)),
+            Event::Status { text } => self.spinner.say(&text),
+            Event::Progress { done, total, message } => {
+                self.spinner.progress(done, total, message.as_deref());
+            }
+            Event::Log { server, level, text } => {
+                self.spinner.tell(move || print.note(&format!("{server} {level}: {text}")));
+            }
+            Event::Missing { missing } => {
+                self.spinner.tell(move || tell_missing(&print, &missing));
+            }
+            Event::Note { text } => self.spinner.tell(move || print.note(&text)),
+        }
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+        match ask {
+            Ask::Arguments { schema } => ready(self.arguments(&schema)).boxed(),
+            Ask::Values { slots } => ready(self.values(&slots)).boxed(),
+            Ask::Elicit { form } => self.elicit(form),
+            Ask::Approve { question } => match self.manner.confirm {
+                Confirm::Believed => ready(Answer::Believed).boxed(),
+                Confirm::Nobody => ready(Answer::Nobody).boxed(),
+                Confirm::Ask => {
+                    self.in_person(move || match confirm::ask(&mut Terminal, &question.into()) {
+                        Approval::Yes(_, extent) => Answer::Approved { extent },
+                        Approval::No(_) => Answer::Refused,
+                    })
+                }
+            },
+        }
+    }
+}
+
+fn accepted(reply: Reply) -> Answer {
+    match reply {
+        Reply::Accept(content) => Answer::Accepted { content },
+        Reply::Decline => Answer::Declined,
+        Reply::Cancel => Answer::Refused,
+    }
+}

@@ -1,0 +1,209 @@
+//! Shows a person that something is going on, once it takes longer than half a second.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use capstan_safety::clean::clean;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::print::Printer;
+
+/// Nobody is bothered with a spinner for less than this.
+const DELAY: Duration = Duration::from_millis(500);
+
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Most things to be told that are kept while a question is open; more are left out.
+const MAX_LATER: usize = 100;
+
+/// A spinner that may not have been shown yet. It vanishes when the last clone is dropped.
+#[derive(Clone)]
+pub(crate) struct Spinner(Arc<Inner>);
+
+struct Inner {
+    /// Never held while something is asked, because the connection's thread takes it too.
+    stage: Mutex<Stage>,
+    /// Held by the question that is open; the next one waits for it, in a thread of its own.
+    asking: Mutex<()>,
+}
+
+/// Prints something.
+type Tell = Box<dyn FnOnce() + Send>;
+
+/// What stands on the last line of the screen.
+struct Stage {
+    spinner: Bar,
+    message: String,
+    question: Question,
+}
+
+enum Bar {
+    /// Nobody would see it.
+    Unwanted,
+    /// It is too early for it.
+    Early,
+    /// It is time for it; `None` while a question has its place.
+    Due(Option<ProgressBar>),
+}
+
+enum Question {
+    None,
+    /// One is open, and this is told after it.
+    Open(Vec<Tell>),
+}
+
+// === impl Spinner ===
+
+impl Spinner {
+    /// Starts to wait for something.
+    pub(crate) fn new(print: &Printer, message: &str) -> Self {
+        let wanted = print.is_watched();
+        let spinner = Self::of(if wanted { Bar::Early } else { Bar::Unwanted }, message);
+        if wanted {
+            let inner = Arc::downgrade(&spinner.0);
+            tokio::spawn(async move {
+                tokio::time::sleep(DELAY).await;
+                if let Some(inner) = inner.upgrade() {
+                    let mut stage = inner.stage();
+                    stage.spinner = Bar::Due(None);
+                    stage.show();
+                }
+            });
+        }
+        spinner
+    }
+
+    fn of(spinner: Bar, message: &str) -> Self {
+        let stage = Stage { spinner, message: message.to_owned(), question: Question::None };
+        Self(Arc::new(Inner { stage: Mutex::new(stage), asking: Mutex::new(()) }))
+    }
+
+    /// Says what is waited for now; after the question, if one is open.
+    pub(crate) fn say(&self, message: &str) {
+        let mut stage = self.0.stage();
+        stage.message = clean(message).into_owned();
+        if let Bar::Due(Some(bar)) = &stage.spinner {
+            bar.set_message(stage.message.clone());
+        }
+    }
+
+    /// Shows how far something has come.
+    pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        let message = message.unwrap_or_default();
+        match total {
+            Some(total) if total > 0.0 => {
+                let percent = (done / total * 100.0).clamp(0.0, 100.0);
+                self.say(&format!("{percent:3.0} %  {message}"));
+            }
+            Some(_) | None => self.say(&format!("{done}  {message}")),
+        }
+    }
+
+    /// Tells something above the spinner; after the question, if one is open.
+    pub(crate) fn tell(&self, act: impl FnOnce() + Send + 'static) {
+        self.0.stage().tell(Box::new(act));
+    }
+
+    /// Asks something in place of the spinner. Blocks until it is answered.
+    pub(crate) fn ask<T>(&self, act: impl FnOnce() -> T) -> T {
+        let asking = self.0.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.stage().step_aside();
+        let answer = act();
+        let later = self.0.stage().step_back();
+        for tell in later {
+            self.0.stage().tell(tell);
+        }
+        drop(asking);
+        answer
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stage().hide();
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Shows the spinner if it is time for it and its place is free.
+    fn show(&mut self) {
+        if let (Bar::Due(bar @ None), Question::None) = (&mut self.spinner, &self.question) {
+            let spinner = ProgressBar::new_spinner().with_message(self.message.clone());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                spinner.set_style(style);
+            }
+            spinner.enable_steady_tick(TICK);
+            *bar = Some(spinner);
+        }
+    }
+
+    fn hide(&mut self) {
+        if let Bar::Due(bar) = &mut self.spinner
+            && let Some(bar) = bar.take()
+        {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn tell(&mut self, act: Tell) {
+        match (&mut self.question, &self.spinner) {
+            (Question::Open(later), _) if later.len() < MAX_LATER => later.push(act),
+            (Question::Open(_), _) => {}
+            (Question::None, Bar::Due(Some(bar))) => bar.suspend(act),
+            (Question::None, Bar::Due(None) | Bar::Early | Bar::Unwanted) => act(),
+        }
+    }
+
+    fn step_aside(&mut self) {
+        self.hide();
+        self.question = Question::Open(Vec::new());
+    }
+
+    /// Gives the place back; what is to be told now.
+    fn step_back(&mut self) -> Vec<Tell> {
+        let question = std::mem::replace(&mut self.question, Question::None);
+        self.show();
+        match question {
+            Question::None => Vec::new(),
+            Question::Open(later) => later,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn whatever_comes_while_a_question_is_open_neither_waits_nor_writes() {
+        let spinner = Spinner::of(Bar::Due(None), "before");
+        let (tell, told) = channel();
+        let during = spinner.ask(|| {
+            for number in 0..MAX_LATER + 5 {
+                let tell = tell.clone();
+                // This thread asks, so anything that waited for the answer would wait for ever.
+                spinner.tell(move || tell.send(number).unwrap());
+            }
+            spinner.progress(1.0, Some(4.0), Some("half"));
+            told.try_iter().count()
+        });
+        assert_eq!(during, 0);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), (0..MAX_LATER).collect::<Vec<_>>());
+        assert_eq!(spinner.0.stage().message, " 25 %  half");
+        spinner.tell(move || tell.send(7).unwrap());
+        assert_eq!(told.try_recv(), Ok(7));
+    }
+}

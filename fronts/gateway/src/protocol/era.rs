@@ -1,0 +1,171 @@
+//! The two eras of the protocol: which one a request belongs to, and how their results differ.
+
+use bytes::Bytes;
+use capstan_hub::Shape;
+use capstan_model::Kind;
+use capstan_wire::protocol::META_VERSION;
+use capstan_wire::{Json, object};
+
+use crate::exchange::answer::{Payload, Text};
+
+/// An era: revisions in which a conversation has the same form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Up to 2025-11-25: a client initializes, and the server may send it requests.
+    Legacy,
+    /// From 2026-07-28 on: each request describes its client, and answers carry questions.
+    Modern,
+}
+
+/// Information about the era of a request from outside of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// The transport knows nothing.
+    None,
+    /// A client has initialized on this connection. Requests of the other era may follow.
+    Initialized,
+    /// The headers of the request, or its endpoint, declare the era.
+    Declared(Era),
+}
+
+/// The kind of contact that a request makes, which decides the era of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    /// The request initializes a legacy client.
+    Initialize,
+    /// The request belongs to the legacy client that has initialized, if one has.
+    Legacy,
+    /// The request describes its own client.
+    Modern,
+}
+
+// === impl Contact ===
+
+impl Contact {
+    /// Detects the era of a request. All transports use this function.
+    pub(crate) fn of(hint: Hint, method: &str, params: Option<&Json>) -> Self {
+        match hint {
+            Hint::Declared(Era::Modern) => Self::Modern,
+            Hint::None | Hint::Initialized if describes_client(params) => Self::Modern,
+            Hint::None if method == "server/discover" => Self::Modern,
+            Hint::None | Hint::Initialized | Hint::Declared(Era::Legacy) => {
+                if method == "initialize" { Self::Initialize } else { Self::Legacy }
+            }
+        }
+    }
+}
+
+/// Whether params name the revision of their request, as those of the modern era do.
+fn describes_client(params: Option<&Json>) -> bool {
+    let meta = params.and_then(|params| object::get(params, "_meta"));
+    meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
+}
+
+// === impl Era ===
+
+impl Era {
+    /// The result of a call in the form that clients of this era accept. Existing bytes stay.
+    pub(crate) fn result(self, result: &Json, shape: &Shape, kind: Kind) -> Payload {
+        if self == Self::Legacy {
+            if !shape.odd_structure {
+                return Payload::from(result.clone());
+            }
+            // A legacy client accepts only an object as structured content. The text remains.
+            let plain = object::without_member(result, "structuredContent");
+            return Payload::from(plain.unwrap_or_else(|_| result.clone()));
+        }
+        let before = self.missing_members(shape, kind);
+        let bytes = result.bytes();
+        let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
+        let (Some(rest), false) = (rest, before.is_empty()) else {
+            return Payload::from(result.clone());
+        };
+        let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+        let comma = if is_empty { "" } else { "," };
+        let before = Bytes::from(format!("{{{before}{comma}"));
+        Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
+    }
+
+    /// Members that this era requires of a result and that this result does not have.
+    pub(crate) fn missing_members(self, shape: &Shape, kind: Kind) -> String {
+        let mut members = String::new();
+        if self == Self::Legacy {
+            return members;
+        }
+        if shape.result_type.is_none() {
+            members.push_str(r#""resultType":"complete""#);
+        }
+        if kind == Kind::Resource && !shape.has_ttl {
+            let comma = if members.is_empty() { "" } else { "," };
+            members.push_str(comma);
+            members.push_str(r#""ttlMs":0,"cacheScope":"private""#);
+        }
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_transports_detect_the_era_of_a_request_alike() {
+        let modern = format!(r#"{{"_meta":{{"{META_VERSION}":"2026-07-28"}}}}"#);
+        let modern = Json::parse(modern).unwrap();
+        let declared = |era| Hint::Declared(era);
+        for (hint, method, params, expected) in [
+            (Hint::None, "initialize", None, Contact::Initialize),
+            (Hint::None, "initialize", Some(&modern), Contact::Modern),
+            (Hint::None, "server/discover", None, Contact::Modern),
+            (Hint::None, "tools/list", Some(&modern), Contact::Modern),
+            (Hint::None, "tools/list", None, Contact::Legacy),
+            (Hint::Initialized, "tools/list", Some(&modern), Contact::Modern),
+            (Hint::Initialized, "tools/list", None, Contact::Legacy),
+            (Hint::Initialized, "server/discover", None, Contact::Legacy),
+            (Hint::Initialized, "initialize", None, Contact::Initialize),
+            (declared(Era::Legacy), "initialize", None, Contact::Initialize),
+            (declared(Era::Legacy), "tools/list", Some(&modern), Contact::Legacy),
+            (declared(Era::Modern), "initialize", None, Contact::Modern),
+            (declared(Era::Modern), "tools/list", None, Contact::Modern),
+        ] {
+            assert_eq!(Contact::of(hint, method, params), expected, "{hint:?} {method}");
+        }
+    }
+
+    fn delivered(text: &str, shape: &Shape, kind: Kind) -> String {
+        let result = Json::parse(text.to_owned()).unwrap();
+        let Payload { before, body, after } = Era::Modern.result(&result, shape, kind);
+        let Text::Bytes(body) = body else { panic!("a result is no page") };
+        String::from_utf8([before, body, after].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_legacy_result_gets_what_modern_clients_expect_and_keeps_its_bytes() {
+        let none = Shape::default();
+        let cases = [
+            (
+                r#"{ "content":[1.00]}"#,
+                Kind::Tool,
+                r#"{"resultType":"complete", "content":[1.00]}"#,
+            ),
+            ("{}", Kind::Tool, r#"{"resultType":"complete"}"#),
+            ("{ }", Kind::Prompt, r#"{"resultType":"complete" }"#),
+            (
+                r#"{"contents":[]}"#,
+                Kind::Resource,
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#,
+            ),
+            ("[1]", Kind::Tool, "[1]"),
+        ];
+        for (before, kind, after) in cases {
+            assert_eq!(delivered(before, &none, kind), after);
+        }
+    }
+
+    #[test]
+    fn a_modern_result_is_left_as_it_is() {
+        let shape = Shape { result_type: Some("complete".to_owned()), ..Shape::default() };
+        let text = r#"{"resultType":"complete","content":[]}"#;
+        assert_eq!(delivered(text, &shape, Kind::Tool), text);
+    }
+}

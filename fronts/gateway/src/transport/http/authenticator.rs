@@ -1,0 +1,59 @@
+//! The port by which the transport finds out who sends a request.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use capstan_model::Caller;
+use futures::future::BoxFuture;
+use hyper::Response;
+use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::StatusCode;
+use hyper::http::request::Parts;
+
+use crate::transport::http::response::body::{self, Body};
+
+/// Authenticates requests, each one by itself.
+///
+/// It runs after the checks of `Host`, `Origin` and preflight requests, only for routes that need
+/// a caller, and before the body is read.
+pub trait Authenticator: Send + Sync {
+    /// Authenticates the request with this head, which came from this address.
+    fn authenticate<'a>(&'a self, head: &'a Parts, from: IpAddr) -> Authentication<'a>;
+}
+
+/// The outcome of an authentication, now or later.
+pub enum Authentication<'a> {
+    /// The outcome is known. No future is allocated.
+    Ready(Result<Arc<Caller>, Unauthenticated>),
+    /// The outcome needs I/O.
+    Wait(BoxFuture<'a, Result<Arc<Caller>, Unauthenticated>>),
+}
+
+/// The refusal of a request without valid credentials: status 401 with a challenge.
+#[derive(Clone, Debug)]
+pub struct Unauthenticated {
+    /// The value of `WWW-Authenticate`.
+    pub challenge: HeaderValue,
+}
+
+/// Accepts every request; callers are told apart by their address only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Anonymous;
+
+// === impl Unauthenticated ===
+
+impl Unauthenticated {
+    pub(crate) fn response(self) -> Response<Body> {
+        let mut response = body::refusal(StatusCode::UNAUTHORIZED, "authentication is required");
+        response.headers_mut().insert(WWW_AUTHENTICATE, self.challenge);
+        response
+    }
+}
+
+// === impl Anonymous ===
+
+impl Authenticator for Anonymous {
+    fn authenticate<'a>(&'a self, _: &'a Parts, from: IpAddr) -> Authentication<'a> {
+        Authentication::Ready(Ok(Arc::new(Caller::stranger(Some(from)))))
+    }
+}

@@ -1,0 +1,125 @@
+//! Mounted routes, and the authentication of their requests.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use capstan_gateway::http::{
+    Authentication, Authenticator, Body, HttpRequest, PublicEndpoint, Unauthenticated,
+};
+use capstan_model::Caller;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
+use hyper::Response;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::http::request::Parts;
+
+use crate::peer::{Peer, ask, post};
+use crate::world::{World, initialize};
+
+/// Takes the token for the caller's name. `slow` names take a future.
+#[derive(Default)]
+struct Tokens {
+    asked: Arc<AtomicUsize>,
+}
+
+/// Answers with the segment of its path.
+struct Echo;
+
+impl Authenticator for Tokens {
+    fn authenticate<'a>(&'a self, head: &'a Parts, _: IpAddr) -> Authentication<'a> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let token = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let name = token.and_then(|token| token.strip_prefix("Bearer "));
+        let Some(name) = name else {
+            let challenge = HeaderValue::from_static("Bearer");
+            return Authentication::Ready(Err(Unauthenticated { challenge }));
+        };
+        let caller = Arc::new(Caller::remote(name, Vec::new()));
+        if name == "slow" {
+            return Authentication::Wait(ready(Ok(caller)).boxed());
+        }
+        Authentication::Ready(Ok(caller))
+    }
+}
+
+impl PublicEndpoint for Echo {
+    fn serve(&self, request: HttpRequest) -> BoxFuture<'_, Response<Body>> {
+        ready(Response::new(Body::from(Bytes::from(request.segment)))).boxed()
+    }
+}
+
+async fn world() -> (World, Arc<AtomicUsize>) {
+    let tokens = Tokens::default();
+    let asked = Arc::clone(&tokens.asked);
+    let world = World::serving(|mut site| {
+        site.authenticator = Arc::new(tokens);
+        site
+    });
+    (world.await, asked)
+}
+
+#[tokio::test]
+async fn a_route_that_needs_a_caller_refuses_requests_without_one() {
+    let (world, _) = world().await;
+    let hello = || post("/mcp", &initialize("2025-11-25"));
+    for request in [
+        hello(),
+        hello().at("/servers/files/mcp"),
+        hello().at("/messages"),
+        ask("GET", "/sse"),
+        ask("GET", "/metrics"),
+        ask("DELETE", "/mcp"),
+    ] {
+        let answer = world.ask(&request).await;
+        assert_eq!(answer.head.status, 401, "{}", request.text());
+        assert_eq!(answer.head.get("www-authenticate"), Some("Bearer"));
+    }
+    for token in ["Bearer ann", "Bearer slow"] {
+        let answer = world.ask(&hello().with("Authorization", token)).await;
+        assert_eq!(answer.head.status, 200, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_need_no_caller_are_not_authenticated() {
+    let (world, asked) = world().await;
+    for (request, status) in [
+        (ask("GET", "/health"), 200),
+        (ask("GET", "/ready"), 200),
+        (ask("GET", "/nowhere"), 404),
+        (ask("POST", "/mcp").with("Host", "evil.example"), 403),
+        (ask("POST", "/mcp").with("Origin", "http://evil.example"), 403),
+    ] {
+        assert_eq!(world.ask(&request).await.head.status, status, "{}", request.text());
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn two_requests_of_one_connection_can_have_two_callers() {
+    let (world, _) = world().await;
+    let mut peer = Peer::new(world.address).await;
+    let hello = post("/mcp", &initialize("2025-11-25")).with("Authorization", "Bearer ann");
+    let hello = peer.ask(&hello).await;
+    let session = hello.head.get("mcp-session-id").unwrap();
+    let ping = post("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let ping = ping.with("Mcp-Session-Id", session);
+    for (token, status) in [("Bearer bob", 404), ("Bearer ann", 200)] {
+        let answer = peer.ask(&ping.clone().with("Authorization", token)).await;
+        assert_eq!(answer.head.status, status, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_can_be_mounted_beside_the_others() {
+    let world = World::serving(|mut site| {
+        site.routes = site.routes.public("/echo/{}/end", Echo);
+        site
+    })
+    .await;
+    assert_eq!(world.ask(&ask("GET", "/echo/x-y/end")).await.body, "x-y");
+    assert_eq!(world.ask(&ask("GET", "/echo/x/y/end")).await.head.status, 404);
+    assert_eq!(world.ask(&ask("GET", "/health")).await.body, "ok\n");
+}
