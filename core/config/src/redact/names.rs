@@ -8,245 +8,39 @@ pub(crate) const DOORS: [&str; 6] =
 
 /// Keys of a configuration of ours or of another program whose values are no secrets, in lower case
 /// and without separators. The value of any other key is hidden: it may be a secret at a misspelt key.
-const KNOWN: &[&str] = &[
-    "access",
-    "action",
-    "agent",
-    "allow",
-    "allowed",
-    "allowedcommands",
-    "allowedhosts",
-    "allowedorigins",
-    "allowedtools",
-    "allowmcpservers",
-    "alwaysallow",
-    "alwaysconfirm",
-    "alwaysdeny",
-    "alwaysinclude",
-    "alwaysload",
-    "approvalmode",
-    "approvalwait",
-    "approve",
-    "args",
-    "arguments",
-    "ask",
-    "audit",
-    "authorization",
-    "authprovider",
-    "authprovidertype",
-    "authservermetadataurl",
-    "autoapprove",
-    "availabletools",
-    "baseurl",
-    "bearertokenenvvar",
-    "binary",
-    "bundled",
-    "by",
-    "callbackport",
-    "chat",
-    "cli",
-    "clidepth",
-    "clientid",
-    "clihelp",
-    "clionly",
-    "cmd",
-    "command",
-    "comment",
-    "compatibility",
-    "confirm",
-    "contextservers",
-    "contextservertimeout",
-    "customizations",
-    "cwd",
-    "default",
-    "defaultenvisolation",
-    "defaulttoolsapprovalmode",
-    "deniedtools",
-    "deny",
-    "description",
-    "dev",
-    "disabled",
-    "disabledmcpjsonservers",
-    "disabledmcpservers",
-    "disabledtools",
-    "displayname",
-    "document",
-    "durable",
-    "dxtversion",
-    "dynamicdiscovery",
-    "eagermcpservers",
-    "eagerservers",
-    "effect",
-    "elicitation",
-    "elicitationenabled",
-    "elicitationqueue",
-    "elicitationqueuecapacity",
-    "elicitationtimeout",
-    "elicitationwarnsensitivefields",
-    "enabled",
-    "enabledtools",
-    "entrypoint",
-    "envfile",
-    "environmentid",
-    "envisolation",
-    "envkeys",
-    "envpassthrough",
-    "envvars",
-    "every",
-    "except",
-    "excluded",
-    "excludemcpservers",
-    "excludetools",
-    "expectedtools",
-    "expiresat",
-    "expose",
-    "extension",
-    "extensionname",
-    "extensions",
-    "extra",
-    "file",
-    "forwarded",
-    "frontend",
-    "gallery",
-    "gateway",
-    "goosemode",
-    "headershelper",
-    "hidden",
-    "hide",
-    "hideparameters",
-    "httpheadershelper",
-    "httpurl",
-    "id",
-    "idletimeout",
-    "includetools",
-    "indexpath",
-    "inlinepython",
-    "inputs",
-    "inputschema",
-    "issuer",
-    "lazy",
-    "limit",
-    "limits",
-    "listen",
-    "locktoollist",
-    "logarguments",
-    "manifestversion",
-    "maxanswer",
-    "maxbody",
-    "maxconnections",
-    "maxdescriptionbytes",
-    "maxdynamicservers",
-    "maxidletimeout",
-    "maxinstructionsbytes",
-    "maxsessions",
-    "maxsize",
-    "maxtoolcallspersession",
-    "maxtotal",
-    "mcp",
-    "mcpconfig",
-    "mcpservercommand",
-    "mcpservers",
-    "mediapassthrough",
-    "metricslisten",
-    "minidletimeout",
-    "minsimilarity",
-    "mintoolstofilter",
-    "missingenv",
-    "model",
-    "name",
-    "naming",
-    "networks",
-    "oauth",
-    "oauthconfig",
-    "omittoolsfrom",
-    "onfull",
-    "only",
-    "openapi",
-    "output",
-    "path",
-    "pattern",
-    "permission",
-    "permissions",
-    "pin",
-    "platform",
-    "platformoverrides",
-    "platforms",
-    "policy",
-    "projects",
-    "prompt",
-    "prompts",
-    "properties",
-    "protocol",
-    "provider",
-    "providers",
-    "publicurl",
-    "ratelimit",
-    "rates",
-    "read",
-    "reason",
-    "remote",
-    "request",
-    "requesttimeoutms",
-    "required",
-    "resources",
-    "retention",
-    "roles",
-    "roots",
-    "rules",
-    "sandbox",
-    "sandboxenabled",
-    "saveapprovals",
-    "schema",
-    "scopes",
-    "screen",
-    "search",
-    "sensitive",
-    "server",
-    "servercommand",
-    "servers",
-    "serverurl",
-    "sessionidle",
-    "source",
-    "start",
-    "startup",
-    "startuptimeout",
-    "startuptimeoutms",
-    "startuptimeoutsec",
-    "stdio",
-    "strategy",
-    "strict",
-    "strictclassification",
-    "subjects",
-    "supportsparalleltoolcalls",
-    "tags",
-    "timeout",
-    "title",
-    "tlscert",
-    "tlskey",
-    "tokenstorage",
-    "tokenurl",
-    "toolacl",
-    "toolallowlist",
-    "tooldiscovery",
-    "toolmetadata",
-    "toolpermissions",
-    "tools",
-    "tooltimeoutsec",
-    "tooltimeoutsecs",
-    "topk",
-    "transport",
-    "trust",
-    "trustlevel",
-    "type",
-    "uri",
-    "url",
-    "userconfig",
-    "username",
-    "validatearguments",
-    "version",
-    "write",
-    "writes",
-];
+const KNOWN: &str = "
+    access action agent allow allowed allowedcommands allowedhosts allowedorigins
+    allowedtools allowmcpservers alwaysallow alwaysconfirm alwaysdeny alwaysinclude
+    alwaysload approvalmode approvalwait approve args arguments ask audit authorization
+    authprovider authprovidertype authservermetadataurl autoapprove availabletools baseurl
+    bearertokenenvvar binary bundled by callbackport chat cli clidepth clientid clihelp
+    clionly cmd command comment compatibility confirm contextservers contextservertimeout
+    customizations cwd default defaultenvisolation defaulttoolsapprovalmode deniedtools deny
+    description dev disabled disabledmcpjsonservers disabledmcpservers disabledtools
+    displayname document durable dxtversion dynamicdiscovery eagermcpservers eagerservers
+    effect elicitation elicitationenabled elicitationqueue elicitationqueuecapacity
+    elicitationtimeout elicitationwarnsensitivefields enabled enabledtools entrypoint
+    envfile environmentid envisolation envkeys envpassthrough envvars every except excluded
+    excludemcpservers excludetools expectedtools expiresat expose extension extensionname
+    extensions extra file forwarded frontend gallery gateway goosemode headershelper hidden
+    hide hideparameters httpheadershelper httpurl id idletimeout includetools indexpath
+    inlinepython inputs inputschema issuer lazy limit limits listen locktoollist
+    logarguments manifestversion maxanswer maxbody maxconnections maxdescriptionbytes
+    maxdynamicservers maxidletimeout maxinstructionsbytes maxsessions maxsize
+    maxtoolcallspersession maxtotal mcp mcpconfig mcpservercommand mcpservers
+    mediapassthrough metricslisten minidletimeout minsimilarity mintoolstofilter missingenv
+    model name naming networks oauth oauthconfig omittoolsfrom onfull only openapi output
+    path pattern permission permissions pin platform platformoverrides platforms policy
+    projects prompt prompts properties protocol provider providers publicurl ratelimit rates
+    read reason remote request requesttimeoutms required resources retention roles roots
+    rules sandbox sandboxenabled saveapprovals schema scopes screen search sensitive server
+    servercommand servers serverurl sessionidle source start startup startuptimeout
+    startuptimeoutms startuptimeoutsec stdio strategy strict strictclassification subjects
+    supportsparalleltoolcalls tags timeout title tlscert tlskey tokenstorage tokenurl
+    toolacl toolallowlist tooldiscovery toolmetadata toolpermissions tools tooltimeoutsec
+    tooltimeoutsecs topk transport trust trustlevel type uri url userconfig username
+    validatearguments version write writes
+";
 
 /// Tables, among [`KNOWN`], whose keys are names that the writer of the file chose.
 const NAMED: &[&str] = &[
@@ -412,7 +206,8 @@ pub(super) fn is_login(name: &str) -> bool {
 
 /// Whether the value of a key of this name is known to be no secret, unless a login is around it.
 pub(crate) fn is_known(name: &str) -> bool {
-    KNOWN.contains(&bare(name).as_str()) || is_plain_member(name)
+    let bare = bare(name);
+    KNOWN.split_ascii_whitespace().any(|known| known == bare) || is_plain_member(name)
 }
 
 /// Whether the keys of a table of this name are names that the writer of the file chose.
@@ -428,4 +223,29 @@ pub(crate) fn is_plain_map(table: &str) -> bool {
 /// A name in lower case, without what separates its words.
 pub(super) fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A key of a native file that is not known to hold no secret would be hidden in every excerpt.
+    #[test]
+    fn every_key_of_a_native_file_is_known_or_holds_secrets() {
+        fn check(schema: &Value) {
+            let properties = schema.get("properties").and_then(|it| it.as_object());
+            for name in properties.into_iter().flat_map(|properties| properties.keys()) {
+                let is_judged = is_known(name) || DOORS.contains(&name.as_str()) || is_login(name);
+                assert!(is_judged, "`{name}` is missing in redact/names.rs");
+            }
+            match schema {
+                Value::Object(members) => members.values().for_each(check),
+                Value::Array(items) => items.iter().for_each(check),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        check(&crate::schema::schema());
+    }
 }

@@ -66,13 +66,15 @@ impl ConnectionState {
         is_awaited && heard.elapsed() >= time
     }
 
-    /// Notes that bytes came, and whether they end a request.
-    pub(crate) fn note_bytes(&self, is_complete: bool) {
-        self.receiving.store(!is_complete, Ordering::Relaxed);
-        // The clock is not read for a request that comes at once.
-        if !is_complete {
-            self.heard.store(self.age(), Ordering::Relaxed);
-        }
+    /// Notes that all of a request came.
+    pub(crate) fn note_whole_request(&self) {
+        self.receiving.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that bytes of a request came, and not its end.
+    pub(crate) fn note_part_of_request(&self) {
+        self.receiving.store(true, Ordering::Relaxed);
+        self.heard.store(self.age(), Ordering::Relaxed);
     }
 
     /// Milliseconds since the connection began.
@@ -153,17 +155,17 @@ mod tests {
         assert!(!state.is_silent_for(SECOND));
         tokio::time::advance(SECOND).await;
         assert!(state.is_silent_for(SECOND), "nothing came");
-        state.note_bytes(false);
+        state.note_part_of_request();
         let busy = Busy::new(&state);
         assert!(!state.is_silent_for(SECOND), "part of a body has just come");
         tokio::time::advance(SECOND).await;
         assert!(state.is_silent_for(SECOND), "the rest of the body does not come");
-        state.note_bytes(true);
+        state.note_whole_request();
         tokio::time::advance(SECOND).await;
         assert!(!state.is_silent_for(SECOND), "the request is worked on");
         drop(busy);
         assert!(!state.is_silent_for(SECOND), "the request is answered");
-        state.note_bytes(false);
+        state.note_part_of_request();
         tokio::time::advance(SECOND).await;
         assert!(state.is_silent_for(SECOND), "the rest of the next head does not come");
     }

@@ -146,8 +146,10 @@ impl<S: Socket> AsyncRead for Timed<S> {
             let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
             let got_some = !fresh.is_empty();
             this.scan.scan(fresh);
-            if got_some {
-                this.state.note_bytes(this.scan.is_between_requests());
+            if got_some && this.scan.is_between_requests() {
+                this.state.note_whole_request();
+            } else if got_some {
+                this.state.note_part_of_request();
             }
             // A probe cannot be sent in the middle of a streamed answer, and clients
             // that close their side alone do it before.
