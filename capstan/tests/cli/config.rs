@@ -44,13 +44,13 @@ fn check_shows_every_problem_in_its_place() {
      1 │ [servers.linear]
        ·          ───┬──
        ·             ╰── servers.linear
-     2 │ comand = "npx"
+     2 │ comand = "***"
        ╰────
       help: give it a `command` or a `url`
       × `servers.linear.comand` is not a known key
        ╭─[[HOME]/.config/capstan/config.toml:2:1]
      1 │ [servers.linear]
-     2 │ comand = "npx"
+     2 │ comand = "***"
        · ───┬──
        ·    ╰── servers.linear.comand
      3 │ 

@@ -93,12 +93,15 @@ fn a_mistake_beside_a_secret_is_shown_without_it() {
         "[servers.a]\ncommand = \"x\"\nargs = [\n  \"--api-key=canary-7\", 5\n]\n",
         "[servers.a]\ncommand = \"x\"\nenv = { API_KEY = \"canary-8 }\n",
         "[servers.a]\ncommand = \"x\"\nenv.TOKEN = \"\"\"canary-9\"\"\"\nbad = 1\n",
+        "[gateway.auth.tokenz]\n\"canary-10\" = \"bob\" # canary-10\n",
+        "[servers.a]\ncommand = \"x\"\nevn = { BAR = \"canary-11\" }\nheadres = { X = \"canary-12\" }\n",
+        "[servers.a]\ncommand = \"x\"\nenv = [\"canary-13\"]\nheaders = \"Bearer canary-14\"\n",
     ] {
         let world = with(text);
         let ended = ends_with(run(&world, "config check"), 3);
         keeps_quiet(&ended, text);
         says(&ended.stderr, "config.toml:");
-        for words in ["list", "doctor", "config check --json", "list --json"] {
+        for words in ["list", "doctor", "config check --json", "list --json", "config show"] {
             keeps_quiet(&run(&world, words), text);
         }
     }
