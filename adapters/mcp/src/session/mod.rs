@@ -202,15 +202,13 @@ impl Session {
         params: &Json,
         operator: &Arc<dyn Operator>,
     ) -> Result<Answer, CallError> {
-        let mut said = self.send_once(ticket, params, operator).await?;
+        let said = self.send_once(ticket, params, operator).await?;
         if let Said::Reply(Reply::Error(error)) = &said
             && error.code == protocol::HEADER_MISMATCH
         {
-            // The tool has other headers than we know of. The call was refused unread, and the
-            // list says what they are now.
+            // The tool may have other headers now. The road reads the list again before it sends the
+            // call once more.
             self.lists.forget(Listing::Tools);
-            Box::pin(listing::read(self, Listing::Tools)).await?;
-            said = self.send_once(ticket, params, operator).await?;
         }
         match said {
             Said::Reply(reply) => self.result(reply).map(Answer::Whole),

@@ -73,7 +73,7 @@ async fn a_tool_with_an_impossible_header_is_left_out_and_the_others_stay() {
 }
 
 #[tokio::test]
-async fn headers_that_no_longer_fit_are_looked_up_and_the_call_is_sent_once_more() {
+async fn a_tool_whose_headers_have_changed_is_decided_on_again_before_it_runs() {
     let annotated =
         json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}});
     let peer = Peer::new(move |seen| match seen.method() {
@@ -86,8 +86,28 @@ async fn headers_that_no_longer_fit_are_looked_up_and_the_call_is_sent_once_more
         _ => modern(seen),
     })
     .await;
-    assert_eq!(Scene::new(&peer).call("do", json!({"a": "x"})).await.unwrap(), "done");
+    let scene = Scene::new(&peer);
+    // The old verdict was about another definition.
+    let refused = scene.call("do", json!({"a": "x"})).await.unwrap_err();
+    assert!(refused.contains("its definition has changed"), "{refused}");
+    assert_eq!(peer.of("tools/call").len(), 1);
+    assert_eq!(scene.call("do", json!({"a": "x"})).await.unwrap(), "done");
     assert_eq!(peer.of("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn headers_that_are_refused_once_are_sent_once_more_for_the_same_definition() {
+    for (refusals, done) in [(1, true), (9, false)] {
+        let peer = Peer::new(move |seen| match seen.method() {
+            "tools/call" if seen.before < refusals => {
+                Answer::json(seen.error(-32020, &Value::Null)).coded(400)
+            }
+            _ => modern(seen),
+        })
+        .await;
+        assert_eq!(Scene::new(&peer).call("do", json!({"a": "x"})).await.is_ok(), done);
+        assert_eq!(peer.of("tools/call").len(), 2);
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use capstan_model::CallError;
 use capstan_wire::object;
+use capstan_wire::protocol::HEADER_MISMATCH;
 
 use super::admit::Ticket;
 use super::outgoing::Outgoing;
@@ -129,8 +130,8 @@ fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
     }
 }
 
-/// A call that never reached its server, or that only reads, can be sent again; any other might
-/// run twice, and its connection says so with another error.
+/// True if the call can be sent again: it never reached its server, or only reads, or the server
+/// refused it because of its headers. Any other call might run twice.
 fn never_ran(error: &CallError) -> bool {
-    matches!(error, CallError::Unreachable { .. })
+    matches!(error, CallError::Unreachable { .. } | CallError::Server { code: HEADER_MISMATCH, .. })
 }
