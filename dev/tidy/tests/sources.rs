@@ -3,8 +3,8 @@
 use capstan_tidy::source::{mentions, shipped};
 use capstan_tidy::tree::files_ending;
 
-/// Longest source file, tests included.
-const MAX_LINES: usize = 400;
+/// Longest source file, tests included. A backstop: files are split by ideas, not by length.
+const MAX_LINES: usize = 500;
 
 /// The world, which the core knows only through its ports. Types for addresses are in `core::net`.
 const WORLD: &[&str] = &[
